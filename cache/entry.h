@@ -1,0 +1,48 @@
+// A cache entry: one file that says which kernel it holds, where that came from, and proves that it is whole.
+//
+// File format, version 1. Little-endian, no padding between fields; `string` is u32 length then bytes.
+//
+//   entry      := magic version header_size header payload_size payload checksum
+//   magic      := 8 bytes "GEMVJIT\n"
+//   version    := u32, format_version below
+//   header_size:= u32, bytes of header
+//   header     := n:i64 k:i64 nt:i32 flags:u64 sm:i32 suffix:u8 recipe_digest:32 bytes created_unix_seconds:i64
+//                 compile_ms:u32 registers:u32 static_smem:u32 spill_store:u32 spill_load:u32 stack:u32 waits:u8
+//                 entry_name:string compiler_version:string
+//   payload_size := u64
+//   payload    := the cubin
+//   checksum   := SHA-256 over all bytes before it
+//
+// History: 1, first version.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/cubin.h"
+#include "cache/kernel_key.h"
+#include "src/base/sha256.h"
+#include "src/base/status.h"
+
+namespace gemvjit {
+
+inline constexpr std::uint32_t entry_format_version = 1;
+inline constexpr std::size_t entry_size_limit = 64u << 20;  // a file larger than this is not one of ours
+
+// An entry's name: the key, and the digest of everything that decides the compiled bytes (see compile/specialize.h).
+struct EntryId {
+  KernelKey key;
+  Digest digest{};
+  bool operator==(const EntryId&) const = default;
+};
+
+struct Entry {
+  EntryId id;
+  std::int64_t created_unix_seconds = 0;
+  Cubin cubin;
+};
+
+Bytes encode_entry(const Entry& entry);
+// entry_damaged, with what is wrong, for bytes that are not exactly one whole entry of this version.
+Result<Entry> decode_entry(const Bytes& bytes);
+
+}  // namespace gemvjit

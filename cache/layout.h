@@ -1,0 +1,20 @@
+// Every path name of the cache, and how to read it back.
+//
+//   <root>/v1/<arch>/n<N>-k<K>-nt<NT>-f<flags>-<first 16 hex digits of the digest>.entry
+//   <root>/v1/<arch>/.tmp-<pid>-<random>      being published; not an entry
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cache/entry.h"
+
+namespace gemvjit {
+
+std::string entry_directory(const std::string& root, const EntryId& id);  // <root>/v1/<arch>
+std::string entry_file_name(const EntryId& id);
+bool is_entry_file_name(std::string_view name);
+bool is_temporary_file_name(std::string_view name);
+std::string version_directory(const std::string& root);  // <root>/v1
+
+}  // namespace gemvjit

@@ -1,0 +1,31 @@
+// What a compile target can do: the one place where `sm` is compared with a number. All others ask ArchFacts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/kernel_key.h"
+#include "src/base/status.h"
+
+namespace gemvjit {
+
+struct ArchFacts {
+  Arch arch;
+  bool has_clusters = false;
+  bool has_pdl = false;
+  int max_smem_bytes_per_cta = 0;  // dynamic, with the opt-in attribute
+  bool run_on_hardware = false;    // verified on a device, not only compiled (docs/verified.md)
+};
+
+// unsupported, with what is accepted, for a target below sm_80 or that no rule covers. A target newer than the rows
+// known here gets the facts of the newest row of its kind: NVRTC decides whether it exists.
+Result<ArchFacts> arch_facts(const Arch& arch);
+
+// Targets to try for a device of capability major.minor, best first: a, f, plain ("sm_90a", "sm_90f", "sm_90"). The
+// same order names the entries to look for in a cache.
+std::vector<Arch> targets_for_device(int major, int minor);
+
+// Targets that this version compiles in its tests.
+std::vector<Arch> tested_archs();
+
+}  // namespace gemvjit

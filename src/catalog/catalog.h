@@ -1,0 +1,90 @@
+// What exists: the kernel families, their shape rules, tile configurations, and the key of each kernel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/kernel_key.h"
+#include "src/base/status.h"
+#include "src/catalog/arch.h"
+#include "src/catalog/launch_config.h"
+
+namespace gemvjit {
+
+enum class Family : unsigned { nvfp4_gemv = 1, bf16_gemv = 2, dequantize_rows = 3 };
+
+// How to do it; values as in kernel_flags.h. For dequantize_rows all fields keep their defaults' zero: see tile_fields.
+struct TileConfig {
+  unsigned variant = 0, warps_k = 8, warps_n = 1, cluster_k = 1, row_tiles = 1, stages = 4, x_path = 0, release = 0;
+  bool operator==(const TileConfig&) const = default;
+};
+
+// The fields of TileConfig beside the flag fields that hold them: for parsing tables and printing.
+struct TileField {
+  const char* name;
+  unsigned TileConfig::*member;
+};
+std::span<const TileField> tile_fields();
+
+// What a caller asks for; M plays no part.
+struct Problem {
+  Family family = Family::nvfp4_gemv;
+  std::int64_t n = 0;  // weight rows = output features (both halves with silu_mul)
+  std::int64_t k = 0;  // reduction
+  bool silu_mul = false;
+  bool pdl = true;  // allowed, not demanded
+  bool operator==(const Problem&) const = default;
+};
+
+// A row per kernel family.
+struct FamilyRow {
+  Family family;
+  std::string_view name;                       // "nvfp4_gemv": in flags, file names, JSON
+  std::string_view short_name;                 // "nvfp4": in --shape
+  std::string_view entry_name;                 // the extern "C" kernel
+  std::span<const std::string_view> sources;   // embedded files NVRTC is given; the first is compiled
+  int k_multiple;                              // K must be a multiple of this
+  int n_multiple;                              // N must be a multiple of this
+  bool has_tokens;                             // nt 1, 2, 4; else nt 0
+  bool can_silu_mul;
+};
+std::span<const FamilyRow> families();
+const FamilyRow& family_row(Family family);
+// By name or short name; nullptr if none.
+const FamilyRow* find_family(std::string_view name);
+
+// The nt values of a family: {1, 2, 4} or {0}.
+std::span<const int> nt_values(Family family);
+// The smallest nt in {1, 2, 4} with M <= 8 * nt; 0 for M < 1 or M > 32.
+int nt_for_m(std::int64_t m);
+
+// invalid_shape with the rule that is broken; unsupported for silu_mul on a family without it.
+Status check_problem(const Problem& problem);
+
+// The checked key. pdl is on if `problem.pdl`, the arch has it, and `pdl_wins`. unsupported for a cluster on an arch
+// without, a tile value out of range, more shared memory than a CTA may have, or an impossible combination.
+Result<KernelKey> make_key(const Problem& problem, int nt, const TileConfig& tile, bool pdl_wins, const Arch& arch);
+
+// A key with its flags named: the inverse of make_key. invalid_argument for a key that make_key would not make.
+struct KernelSpec {
+  KernelKey key;
+  Family family = Family::nvfp4_gemv;
+  bool silu_mul = false;
+  bool pdl = false;
+  TileConfig tile;
+};
+Result<KernelSpec> describe_key(const KernelKey& key);
+// "nvfp4_gemv silu_mul pdl warps_k=8 warps_n=1 ...", for people.
+std::string flags_text(std::uint64_t flags);
+
+// Grid, block, cluster and shared memory. `pdl` of the result is the key's bit; the launcher also asks the entry.
+LaunchConfig launch_config(const KernelSpec& spec);
+
+// Bytes of the weight, of its swizzled scales (0 for BF16).
+std::uint64_t weight_bytes(const Problem& problem);
+std::uint64_t scale_bytes(const Problem& problem);
+
+}  // namespace gemvjit

@@ -1,0 +1,28 @@
+// DriverApi: the CUDA driver's functions, from libcuda.so.1 opened on first use. Nothing here links libcuda. Tests fill
+// the table with functions of their own that record what they are called with.
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <string>
+
+#include "src/base/status.h"
+
+namespace gemvjit::cuda {
+
+struct DriverApi {
+#define X(name, exported) decltype(&::name) name = nullptr;
+#include "src/cuda/driver_symbols.inc"
+#undef X
+  std::string path;  // of the library file; "recording" or the like in tests
+};
+
+// Opens libcuda once a process (GEMVJIT_LIBCUDA names another file; then only that one is tried) and calls cuInit.
+// no_driver names the files tried, what it was needed for, and cuInit's own error.
+Result<std::shared_ptr<const DriverApi>> load_driver(const std::string& purpose);
+
+// The driver's name and text of an error, with what was being done: cuda_error "cuLibraryLoadData: CUDA_ERROR_... ".
+Status cuda_status(const DriverApi& driver, CUresult result, const std::string& doing);
+
+}  // namespace gemvjit::cuda

@@ -1,0 +1,46 @@
+// Library: owns a cubin that the driver has loaded, and its one kernel.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/base/files.h"
+#include "src/cuda/driver_api.h"
+
+namespace gemvjit::cuda {
+
+// Loaded once a process (cuLibraryLoadData); the CUkernel is valid in every context. Movable. unload() is explicit and
+// never runs from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment.
+class Library {
+ public:
+  // `bytes` were verified by the caller: the driver is no integrity check. cuda_error if the driver refuses them (for a
+  // cubin of another architecture the refusal comes with the kernel look-up, which this includes).
+  static Result<Library> load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
+                              const std::string& entry_name);
+  CUkernel kernel() const { return kernel_; }
+  // In the current context: resolve the function (so that a first launch loads nothing) and, above 48 KiB, set the
+  // dynamic shared-memory limit on `device`.
+  Status prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster) const;
+  void unload();
+
+ private:
+  std::shared_ptr<const DriverApi> driver_;
+  CUlibrary library_ = nullptr;
+  CUkernel kernel_ = nullptr;
+};
+
+// Makes a context current for a scope and restores the caller's.
+class ContextGuard {
+ public:
+  ContextGuard(const DriverApi& driver, CUcontext context);
+  ~ContextGuard();
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  const DriverApi& driver_;
+  Status status_;
+};
+
+}  // namespace gemvjit::cuda

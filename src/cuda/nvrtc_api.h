@@ -1,0 +1,38 @@
+// NvrtcApi: NVRTC's functions, from a library opened on first use. Nothing here links libnvrtc.
+#pragma once
+
+#include <nvrtc.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+
+namespace gemvjit::cuda {
+
+struct NvrtcApi {
+#define X(name) decltype(&::name) name = nullptr;
+#include "src/cuda/nvrtc_symbols.inc"
+#undef X
+  std::string path;      // of the library file
+  int major = 0, minor = 0;
+  std::vector<int> supported_sms;  // nvrtcGetSupportedArchs: 90 for sm_90
+  // Whether this NVRTC compiles for sm with the suffix (0, 'a', 'f'): the number must be listed; that a suffix exists
+  // is known only by trying, so probe() compiles a one-line kernel once per target and remembers.
+  bool supports(int sm, char suffix) const;
+};
+
+// Where to look, in order (see docs/configuration.md): GEMVJIT_NVRTC, already loaded in the process, pip wheels beside
+// this library or under VIRTUAL_ENV or CONDA_PREFIX, the loader's own path, CUDA_HOME, /usr/local/cuda*.
+struct NvrtcSearch {
+  std::string gemvjit_nvrtc, virtual_env, conda_prefix, cuda_home;
+  std::string library_directory;  // the folder of libgemvjit.so or of the executable
+};
+NvrtcSearch nvrtc_search_from_environment();
+
+// The first NVRTC of version 12.9 or newer in the search order that lists `sm` (0: any). no_compiler names every file
+// tried, with its reason, and what it was needed for (`purpose`). A file that was loaded stays loaded for the process.
+Result<std::shared_ptr<const NvrtcApi>> load_nvrtc(const NvrtcSearch& search, int sm, const std::string& purpose);
+
+}  // namespace gemvjit::cuda

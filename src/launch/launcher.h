@@ -1,0 +1,48 @@
+// launch: a loaded kernel goes onto a stream. The launch path: no lock, no allocation, no environment, no file, no log.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "src/catalog/launch_config.h"
+#include "src/cuda/driver_api.h"
+
+namespace gemvjit {
+
+// Driver attributes of one launch, on the caller's stack (a shared array would let two threads race).
+struct LaunchAttributes {
+  std::array<CUlaunchAttribute, 2> attributes;
+  unsigned count = 0;
+};
+
+// Cluster dimension if the cluster is larger than 1; programmatic stream serialization if config.pdl.
+void marshal_attributes(const LaunchConfig& config, LaunchAttributes& out);
+
+// One cuLaunchKernelEx; `kernel_arguments` as the driver wants them: an array of pointers to the arguments. The raw
+// result, so that the caller makes a message only when there is a failure to tell.
+CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConfig& config, void** kernel_arguments,
+                CUstream stream);
+
+// The kernels' parameters, in order and type as the .cu files declare them.
+struct GemvArguments {
+  const void* x;             // BF16 [m, x_row_stride]
+  std::int64_t x_row_stride; // elements
+  const void* weight;
+  const void* weight_scale;  // null for BF16
+  const float* global_scale; // null for BF16
+  void* out;                 // BF16 [m, n] or [m, n/2]
+  std::int32_t m;
+};
+struct DequantizeArguments {
+  const void* weight;
+  const void* weight_scale;
+  void* out;  // BF16 [n, k]
+};
+
+// Pointers to each field, for cuLaunchKernelEx.
+inline std::array<void*, 7> argument_pointers(GemvArguments& a) {
+  return {&a.x, &a.x_row_stride, &a.weight, &a.weight_scale, &a.global_scale, &a.out, &a.m};
+}
+inline std::array<void*, 3> argument_pointers(DequantizeArguments& a) { return {&a.weight, &a.weight_scale, &a.out}; }
+
+}  // namespace gemvjit

@@ -1,0 +1,54 @@
+// Tuning tables: which tile configuration a shape gets, and whether the GEMV is the fastest choice there at all.
+// The schema is in tuning_tables/README.md. A folder in the options overlays the embedded tables.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/catalog/catalog.h"
+
+namespace gemvjit {
+
+// How well a lookup fitted. nearest_shape is for tables that hold measured neighbours.
+enum class Match { exact, nearest_shape, family_default };
+std::string_view match_name(Match match);
+
+struct Choice {
+  TileConfig tile;
+  bool pdl_wins = true;
+  Match match = Match::family_default;
+  double time_us = 0;         // measured; 0 if not
+  double alternative_us = 0;  // of the best other way; 0 if not measured
+  std::string provenance;     // "NVIDIA H200, driver ..., date" or "untuned"
+  // Measured, and faster than the alternative.
+  bool tuned() const { return match == Match::exact && time_us > 0 && (alternative_us <= 0 || time_us < alternative_us); }
+};
+
+class TuningTables {
+ public:
+  // The embedded tables, with those of `overlay_directory` (if not empty) laid over: an arch's file there replaces the
+  // embedded one. invalid_argument with file and JSON path for a table that does not fit the schema.
+  static Result<TuningTables> load(const std::string& overlay_directory);
+  static Result<TuningTables> parse(const std::vector<std::string>& json_documents);
+
+  // The configuration for one kernel. untuned if there is no measured entry and `allow_untuned` is false.
+  // dequantize_rows always has its one configuration.
+  Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned) const;
+  // The smallest nt that covers M and is tuned (or that lookup() serves, where untuned shapes are allowed); 0 if none.
+  int pick_nt(const Arch& arch, const Problem& problem, std::int64_t m, bool allow_untuned) const;
+  // Whether any nt of the shape is tuned.
+  bool tuned(const Arch& arch, const Problem& problem) const;
+  // Hash over all tables, so that ranks can compare: 64 hex digits.
+  const std::string& digest() const { return digest_; }
+
+ private:
+  struct Table;
+  std::vector<std::shared_ptr<const Table>> tables_;
+  std::string digest_;
+};
+
+}  // namespace gemvjit

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
@@ -20,8 +21,12 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit);
 // could not be made, or that is no directory.
 Status make_directories(const std::string& directory);
 
+// How the name of a file begins that publish_file is still writing: ".tmp-<pid>-<16 hex digits>".
+inline constexpr std::string_view temporary_file_prefix = ".tmp-";
+
 // Publish bytes as `directory/name`: an exclusive temporary file in the same directory, written, fsynced, renamed over
 // the name, directory fsynced. Readers see the old file or the whole new one. On failure the temporary is removed.
+// io_error, too, where only the last fsync failed: the file is there then, but may not survive a crash of the machine.
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size);
 
 // Names in a directory in sorted order, without "." and "..". not_found if it is not there.

@@ -23,7 +23,7 @@ class Log {
   using Sink = std::function<void(LogLevel, std::string_view)>;
 
   // Messages at `level` and above go to `sink`, or to stderr if there is none. The sink may be called from any thread
-  // that uses the context, never from two at once.
+  // that uses the context, never from two at once; it must not log through this Log itself. What it throws is dropped.
   static Log create(LogLevel level, Sink sink = nullptr);
   // A log that drops everything.
   static Log silent();

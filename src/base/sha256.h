@@ -29,7 +29,7 @@ class Sha256 {
   std::uint64_t length_ = 0;
 };
 
-std::string to_hex(const Digest& digest);                 // 64 lower-case digits
-bool from_hex(std::string_view text, Digest& digest);     // exactly 64 hex digits, either case
+std::string to_hex(const Digest& digest);              // 64 lower-case digits
+bool from_hex(std::string_view text, Digest& digest);  // exactly 64 hex digits, either case
 
 }  // namespace gemvjit

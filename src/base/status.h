@@ -67,10 +67,9 @@ class [[nodiscard]] Result {
 #define GEMVJIT_CONCAT(a, b) GEMVJIT_CONCAT_INNER(a, b)
 
 // Return the failure of a Status expression to the caller.
-#define GEMVJIT_TRY(expression)                                            \
-  do {                                                                     \
-    if (::gemvjit::Status gemvjit_status = (expression); !gemvjit_status)  \
-      return gemvjit_status;                                               \
+#define GEMVJIT_TRY(expression)                                                                  \
+  do {                                                                                           \
+    if (::gemvjit::Status gemvjit_status = (expression); !gemvjit_status) return gemvjit_status; \
   } while (false)
 
 // Assign the value of a Result expression, or return its failure: GEMVJIT_TRY_ASSIGN(auto key, make_key(...)).

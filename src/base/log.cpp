@@ -1,0 +1,104 @@
+#include "src/base/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <mutex>
+
+namespace gemvjit {
+namespace {
+
+constexpr std::string_view level_names[] = {"debug", "info", "warning", "error", "off"};
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+LogLevel from_spdlog(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::trace:
+    case spdlog::level::debug:
+      return LogLevel::debug;
+    case spdlog::level::info:
+      return LogLevel::info;
+    case spdlog::level::warn:
+      return LogLevel::warning;
+    default:
+      return LogLevel::error;
+  }
+}
+
+// base_sink holds its mutex around sink_it_, so the function is never called from two threads at once.
+class FunctionSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FunctionSink(Log::Sink function) : function_(std::move(function)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    function_(from_spdlog(message.level), std::string_view(message.payload.data(), message.payload.size()));
+  }
+  void flush_() override {}
+
+ private:
+  Log::Sink function_;
+};
+
+}  // namespace
+
+struct Log::State {
+  LogLevel level;
+  spdlog::logger logger;  // not registered with spdlog: its names and levels are the host program's own
+};
+
+bool parse_log_level(std::string_view text, LogLevel& level) {
+  for (int i = 0; i < static_cast<int>(std::size(level_names)); ++i) {
+    if (text == level_names[i]) {
+      level = static_cast<LogLevel>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+Log Log::create(LogLevel level, Sink sink) {
+  spdlog::sink_ptr target;
+  if (sink) {
+    target = std::make_shared<FunctionSink>(std::move(sink));
+  } else {
+    target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    target->set_pattern("%n: %l: %v");
+  }
+  auto state = std::make_shared<State>(State{level, spdlog::logger("gemvjit", std::move(target))});
+  state->logger.set_level(to_spdlog(level));
+  return Log(std::move(state));
+}
+
+Log Log::silent() { return Log(nullptr); }
+
+bool Log::enabled(LogLevel level) const {
+  return state_ != nullptr && level != LogLevel::off && static_cast<int>(level) >= static_cast<int>(state_->level);
+}
+
+void Log::write(LogLevel level, std::string_view message) const {
+  if (!enabled(level)) return;
+  try {
+    state_->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+  } catch (...) {
+    // A log that fails must not fail the work it tells about.
+  }
+}
+
+}  // namespace gemvjit

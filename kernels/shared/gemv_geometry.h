@@ -48,7 +48,8 @@ inline constexpr int gemv_smem_bytes(const GemvGeometry& g) {
   return (g.warps_k + (g.cluster_k > 1 ? 1 : 0)) * gemv_partial_floats(g) * 4;
 }
 
-// dequantize_rows: a thread makes 16 outputs (one scale block).
+// dequantize_rows: a thread makes 16 outputs (one scale block) at a time; CTAs stride over the rest.
 inline constexpr int kDequantizeThreads = 256;
+inline constexpr int kDequantizeMaxCtas = 1 << 16;
 
 }  // namespace gemvjit

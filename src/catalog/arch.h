@@ -14,11 +14,12 @@ struct ArchFacts {
   bool has_clusters = false;
   bool has_pdl = false;
   int max_smem_bytes_per_cta = 0;  // dynamic, with the opt-in attribute
-  bool run_on_hardware = false;    // verified on a device, not only compiled (docs/verified.md)
+  bool verified_on_device = false; // its kernels ran on hardware (docs/verified.md); all others were only compiled
 };
 
-// unsupported, with what is accepted, for a target below sm_80 or that no rule covers. A target newer than the rows
-// known here gets the facts of the newest row of its kind: NVRTC decides whether it exists.
+// unsupported, with what is accepted, for a target below sm_80. A number that has no row gets the facts of the nearest
+// lower row of its major version, or for an unknown major version those of the newest row without clusters: NVRTC
+// decides whether the target exists at all.
 Result<ArchFacts> arch_facts(const Arch& arch);
 
 // Targets to try for a device of capability major.minor, best first: a, f, plain ("sm_90a", "sm_90f", "sm_90"). The

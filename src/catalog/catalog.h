@@ -16,7 +16,7 @@ namespace gemvjit {
 
 enum class Family : unsigned { nvfp4_gemv = 1, bf16_gemv = 2, dequantize_rows = 3 };
 
-// How to do it; values as in kernel_flags.h. For dequantize_rows all fields keep their defaults' zero: see tile_fields.
+// How to do it; values as in kernel_flags.h.
 struct TileConfig {
   unsigned variant = 0, warps_k = 8, warps_n = 1, cluster_k = 1, row_tiles = 1, stages = 4, x_path = 0, release = 0;
   bool operator==(const TileConfig&) const = default;
@@ -28,6 +28,8 @@ struct TileField {
   unsigned TileConfig::*member;
 };
 std::span<const TileField> tile_fields();
+// The one configuration of dequantize_rows: every field 0.
+TileConfig dequantize_tile();
 
 // What a caller asks for; M plays no part.
 struct Problem {

@@ -28,12 +28,18 @@ struct Choice {
   bool tuned() const { return match == Match::exact && time_us > 0 && (alternative_us <= 0 || time_us < alternative_us); }
 };
 
+// A table's text with the name that messages call it by.
+struct NamedJson {
+  std::string name;
+  std::string text;
+};
+
 class TuningTables {
  public:
-  // The embedded tables, with those of `overlay_directory` (if not empty) laid over: an arch's file there replaces the
-  // embedded one. invalid_argument with file and JSON path for a table that does not fit the schema.
+  // The embedded tables, with those of `overlay_directory` (if not empty) laid over: a table there that lists
+  // an arch replaces the embedded one for it. invalid_argument with file and JSON path for a table that does not fit the schema.
   static Result<TuningTables> load(const std::string& overlay_directory);
-  static Result<TuningTables> parse(const std::vector<std::string>& json_documents);
+  static Result<TuningTables> parse(const std::vector<NamedJson>& documents);  // earlier documents win
 
   // The configuration for one kernel. untuned if there is no measured entry and `allow_untuned` is false.
   // dequantize_rows always has its one configuration.
@@ -47,6 +53,7 @@ class TuningTables {
 
  private:
   struct Table;
+  const Table* table_for(const Arch& arch) const;
   std::vector<std::shared_ptr<const Table>> tables_;
   std::string digest_;
 };

@@ -1,0 +1,68 @@
+// The rows of the catalog: a row per kernel family.
+#include <array>
+
+#include "kernels/shared/gemv_geometry.h"
+#include "src/catalog/catalog.h"
+
+namespace gemvjit {
+namespace {
+
+using namespace std::string_view_literals;
+
+// What NVRTC is given; the compiler reads nothing else, so a list that lacks a file cannot compile.
+constexpr std::array kNvfp4Sources = {
+    "kernels/nvfp4_gemv.cu"sv,           "kernels/shared/gemv_geometry.h"sv,   "kernels/shared/nvfp4_layout.h"sv,
+    "kernels/device/types.cuh"sv,        "kernels/device/ptx_memory.cuh"sv,    "kernels/device/ptx_mma.cuh"sv,
+    "kernels/device/ptx_cluster.cuh"sv,  "kernels/device/ptx_pdl.cuh"sv,       "kernels/device/nvfp4_decode.cuh"sv,
+    "kernels/device/row_map.cuh"sv,      "kernels/device/x_fragment.cuh"sv,    "kernels/device/reduce_store.cuh"sv,
+};
+constexpr std::array kBf16Sources = {
+    "kernels/bf16_gemv.cu"sv,           "kernels/shared/gemv_geometry.h"sv, "kernels/device/types.cuh"sv,
+    "kernels/device/ptx_memory.cuh"sv,  "kernels/device/ptx_mma.cuh"sv,     "kernels/device/ptx_cluster.cuh"sv,
+    "kernels/device/ptx_pdl.cuh"sv,     "kernels/device/row_map.cuh"sv,     "kernels/device/x_fragment.cuh"sv,
+    "kernels/device/reduce_store.cuh"sv,
+};
+constexpr std::array kDequantizeSources = {
+    "kernels/dequantize_rows.cu"sv,     "kernels/shared/gemv_geometry.h"sv, "kernels/shared/nvfp4_layout.h"sv,
+    "kernels/device/types.cuh"sv,       "kernels/device/ptx_memory.cuh"sv,  "kernels/device/ptx_pdl.cuh"sv,
+    "kernels/device/nvfp4_decode.cuh"sv,
+};
+
+// family, name, short name, entry name, sources, K multiple, N multiple, tokens?, silu_mul?
+const FamilyRow kFamilies[] = {
+    {Family::nvfp4_gemv, "nvfp4_gemv", "nvfp4", "nvfp4_gemv", kNvfp4Sources, kScaleBlockK, kRowsPerHalf, true, true},
+    {Family::bf16_gemv, "bf16_gemv", "bf16", "bf16_gemv", kBf16Sources, 8, kRowsPerHalf, true, true},
+    {Family::dequantize_rows, "dequantize_rows", "dequant", "dequantize_rows", kDequantizeSources, kScaleBlockK, 1,
+     false, false},
+};
+
+constexpr int kNtWithTokens[] = {1, 2, 4};
+constexpr int kNtWithoutTokens[] = {0};
+
+}  // namespace
+
+std::span<const FamilyRow> families() { return kFamilies; }
+
+const FamilyRow& family_row(Family family) { return kFamilies[static_cast<unsigned>(family) - 1]; }
+
+const FamilyRow* find_family(std::string_view name) {
+  for (const FamilyRow& row : kFamilies) {
+    if (row.name == name || row.short_name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::span<const int> nt_values(Family family) {
+  if (family_row(family).has_tokens) return kNtWithTokens;
+  return kNtWithoutTokens;
+}
+
+int nt_for_m(std::int64_t m) {
+  if (m < 1 || m > kMaxM) return 0;
+  for (const int nt : kNtWithTokens) {
+    if (m <= static_cast<std::int64_t>(nt) * kTokensPerTile) return nt;
+  }
+  return 0;
+}
+
+}  // namespace gemvjit

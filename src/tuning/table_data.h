@@ -1,0 +1,47 @@
+// A tuning table as data, and its parser. tuning_tables/README.md has the schema.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/catalog/catalog.h"
+
+namespace gemvjit {
+
+struct TunedEntry {
+  Family family = Family::nvfp4_gemv;
+  std::int64_t n = 0, k = 0;
+  int nt = 0;
+  bool silu_mul = false;
+  TileConfig tile;
+  bool pdl = true;
+  double time_us = 0;
+  double alternative_us = 0;
+  std::string provenance;
+};
+
+// Untuned configuration of the shapes that fit; -1 and 0 stand for "any".
+struct DefaultRow {
+  Family family = Family::nvfp4_gemv;
+  int nt = -1;
+  int silu_mul = -1;
+  std::int64_t min_n = 0, max_n = 0, min_k = 0, max_k = 0;
+  TileConfig tile;
+  bool pdl = true;
+  bool fits(const Problem& problem, int problem_nt) const;
+};
+
+struct TableData {
+  std::string name;  // of the file, for messages
+  std::vector<std::string> archs;
+  std::vector<TunedEntry> entries;
+  std::vector<DefaultRow> defaults;
+  bool serves(const std::string& arch) const;
+  bool serves_all_others() const { return serves("*"); }
+};
+
+// invalid_argument with the file's name and the place for whatever does not fit the schema.
+Result<TableData> parse_table(const std::string& name, std::string_view json);
+
+}  // namespace gemvjit

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Prepares a machine to build gemvjit: compiler and libraries from apt; the CUDA headers and NVRTC from PyPI where no CUDA
+# toolkit is found; a Python environment for the scripts. Nothing is written outside build/deps but apt's packages.
+#
+# Run it, or source it (as quickstart.sh and test.sh do). When sourced it sets
+#   GEMVJIT_ROOT        the checkout
+#   GEMVJIT_PYTHON      a Python that has numpy
+#   GEMVJIT_CMAKE_ARGS  array of further arguments for cmake's configure step
+# A second run finds everything in place and needs no network.
+
+set -euo pipefail
+
+GEMVJIT_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+GEMVJIT_PYTHON="$GEMVJIT_ROOT/build/deps/venv/bin/python"
+GEMVJIT_CMAKE_ARGS=()
+
+# Versions that were tested together. nvidia-cuda-runtime is the wheel that holds cuda.h.
+CUDA_WHEELS=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96)
+CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
+NUMPY_WHEEL='numpy>=1.24,<3'
+APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
+  ninja-build nlohmann-json3-dev python3 python3-venv)
+
+setup_say() { printf 'setup: %s\n' "$*" >&2; }
+setup_fail() {
+  printf 'setup: error: %s\n' "$*" >&2
+  exit 1
+}
+
+# setup_quietly LOG WHAT COMMAND...: runs it, showing its output only when it fails.
+setup_quietly() {
+  local log="$1" what="$2"
+  shift 2
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 30 "$log" >&2
+    setup_fail "$what failed; the whole output is in $log"
+  fi
+}
+
+setup_apt() {
+  command -v dpkg-query >/dev/null || {
+    setup_say "no dpkg here: taking for granted what Debian calls ${APT_PACKAGES[*]}"
+    return 0
+  }
+  local installed missing=() package
+  installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' "${APT_PACKAGES[@]}" 2>/dev/null || true) "
+  for package in "${APT_PACKAGES[@]}"; do
+    [[ "$installed" == *" installed:$package "* ]] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    setup_fail "packages are missing and this is not root. Run: apt-get install --no-install-recommends ${missing[*]}"
+  fi
+  setup_say "installing from apt: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # An update that fails for one source may still have brought what is needed: the install decides.
+  apt-get update >"$DEPS/apt-update.log" 2>&1 </dev/null || setup_say "apt-get update reported errors ($DEPS/apt-update.log)"
+  setup_quietly "$DEPS/apt-install.log" "apt-get install ${missing[*]}" \
+    apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# Debian's own Python is not for pip, so the wheels go into an environment of ours. /usr/bin/python3 first: another
+# python3 in PATH may be a shim whose target changes.
+setup_python() {
+  "$GEMVJIT_PYTHON" -c 'import numpy' 2>/dev/null && return 0
+  local python=/usr/bin/python3
+  [ -x "$python" ] || python="$(command -v python3)" || setup_fail "no python3 found"
+  setup_say "making a Python environment with numpy in build/deps/venv"
+  rm -rf "$DEPS/venv"
+  setup_quietly "$DEPS/venv.log" "$python -m venv" "$python" -m venv "$DEPS/venv"
+  setup_pip numpy install "$NUMPY_WHEEL"
+}
+
+# setup_pip NAME ARGUMENTS...: pip, with the log kept as pip-NAME.log.
+setup_pip() {
+  local name="$1"
+  shift
+  setup_quietly "$DEPS/pip-$name.log" "pip $*" \
+    "$GEMVJIT_PYTHON" -m pip --disable-pip-version-check --no-input "$@"
+}
+
+# Whether folder $1 is the root of a CUDA toolkit that is new enough: cuda.h, nvrtc.h and libnvrtc.
+setup_is_toolkit() {
+  local version libraries
+  [ -n "$1" ] && [ -f "$1/include/cuda.h" ] && [ -f "$1/include/nvrtc.h" ] || return 1
+  version="$(sed -n 's/^#define CUDA_VERSION \([0-9]*\).*/\1/p' "$1/include/cuda.h")"
+  [ "${version:-0}" -ge "$CUDA_OLDEST" ] || return 1
+  libraries=("$1"/lib64/libnvrtc.so* "$1"/lib/libnvrtc.so* "$1"/targets/*/lib/libnvrtc.so*)
+  local library
+  for library in "${libraries[@]}"; do
+    [ -e "$library" ] && return 0
+  done
+  return 1
+}
+
+setup_cuda() {
+  local root
+  for root in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-*; do
+    if setup_is_toolkit "$root"; then
+      # Named, since an older toolkit may stand beside it.
+      GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$root/include")
+      return 0
+    fi
+  done
+  local stamp="$DEPS/cuda/wheels.txt" wanted="${CUDA_WHEELS[*]}"
+  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    setup_say "no CUDA toolkit of 12.9 or newer: fetching ${CUDA_WHEELS[*]} from PyPI into build/deps/cuda (about 90 MB)"
+    rm -rf "$DEPS/cuda" "$DEPS/cuda.new"
+    setup_pip cuda install --no-deps --target "$DEPS/cuda.new" "${CUDA_WHEELS[@]}"
+    rm -f "$DEPS"/cuda.new/nvidia/*/lib/*.alt.so.* # a second build of the compiler, not used
+    printf '%s\n' "$wanted" >"$DEPS/cuda.new/wheels.txt"
+    mv "$DEPS/cuda.new" "$DEPS/cuda"
+  fi
+  local headers=("$DEPS"/cuda/nvidia/*/include/cuda.h)
+  [ -f "${headers[0]}" ] || setup_fail "the wheels hold no cuda.h; remove $DEPS/cuda and try again"
+  GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$(dirname "${headers[0]}")")
+}
+
+setup_all() {
+  local DEPS="$GEMVJIT_ROOT/build/deps"
+  mkdir -p "$DEPS" || setup_fail "cannot write $DEPS"
+  # Two commands may start at once; the second waits and then finds everything done.
+  local lock
+  exec {lock}>"$DEPS/.lock"
+  flock "$lock"
+  setup_apt
+  setup_python
+  setup_cuda
+  exec {lock}>&-
+}
+
+setup_all

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/status.h"
 
@@ -19,8 +20,14 @@ struct DriverApi {
 };
 
 // Opens libcuda once a process (GEMVJIT_LIBCUDA names another file; then only that one is tried) and calls cuInit.
-// no_driver names the files tried, what it was needed for, and cuInit's own error.
+// no_driver names the files tried, what it was needed for (`purpose`, as in "needed to <launch kernels>"), and cuInit's
+// own error. Threads: any. A success is kept for the process; after a failure the next call tries again.
 Result<std::shared_ptr<const DriverApi>> load_driver(const std::string& purpose);
+
+// The two steps of it: the files to try, in order, and a table from the first of them that opens, has every function
+// and passes cuInit. A file once opened stays open.
+std::vector<std::string> libcuda_files_from_environment();
+Result<std::shared_ptr<const DriverApi>> open_driver(const std::vector<std::string>& files, const std::string& purpose);
 
 // The driver's name and text of an error, with what was being done: cuda_error "cuLibraryLoadData: CUDA_ERROR_... ".
 Status cuda_status(const DriverApi& driver, CUresult result, const std::string& doing);

@@ -11,8 +11,17 @@ namespace gemvjit::cuda {
 
 // Loaded once a process (cuLibraryLoadData); the CUkernel is valid in every context. Movable. unload() is explicit and
 // never runs from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment.
+// For the same reason a library whose kernel was refused stays loaded: some other thread may be capturing. Threads:
+// const functions from any thread; unload() from one, when nobody uses the kernel any more.
 class Library {
  public:
+  Library() = default;  // holds nothing; kernel() is null
+  Library(Library&& other) noexcept;
+  Library& operator=(Library&& other) noexcept;  // what it held stays loaded
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() = default;
+
   // `bytes` were verified by the caller: the driver is no integrity check. cuda_error if the driver refuses them (for a
   // cubin of another architecture the refusal comes with the kernel look-up, which this includes).
   static Result<Library> load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
@@ -20,7 +29,9 @@ class Library {
   CUkernel kernel() const { return kernel_; }
   // In the current context: resolve the function (so that a first launch loads nothing) and, above 48 KiB, set the
   // dynamic shared-memory limit on `device`.
+  // `nonportable_cluster`: also allow clusters of more than 8 CTAs.
   Status prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster) const;
+  // Gives the library back to the driver. No error: there is nothing that a caller could do about one. Twice is fine.
   void unload();
 
  private:
@@ -29,7 +40,8 @@ class Library {
   CUkernel kernel_ = nullptr;
 };
 
-// Makes a context current for a scope and restores the caller's.
+// Makes a context current in this thread for a scope and restores the caller's. status() says whether it is current;
+// with a failure nothing was changed.
 class ContextGuard {
  public:
   ContextGuard(const DriverApi& driver, CUcontext context);

@@ -15,7 +15,7 @@ struct NvrtcApi {
 #define X(name) decltype(&::name) name = nullptr;
 #include "src/cuda/nvrtc_symbols.inc"
 #undef X
-  std::string path;      // of the library file
+  std::string path;  // of the library file
   int major = 0, minor = 0;
   std::vector<int> supported_sms;  // nvrtcGetSupportedArchs: 90 for sm_90
   // Whether this NVRTC compiles for sm with the suffix (0, 'a', 'f'): the number must be listed; that a suffix exists

@@ -25,12 +25,12 @@ CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConf
 
 // The kernels' parameters, in order and type as the .cu files declare them.
 struct GemvArguments {
-  const void* x;             // BF16 [m, x_row_stride]
-  std::int64_t x_row_stride; // elements
+  const void* x;              // BF16 [m, x_row_stride]
+  std::int64_t x_row_stride;  // elements
   const void* weight;
-  const void* weight_scale;  // null for BF16
-  const float* global_scale; // null for BF16
-  void* out;                 // BF16 [m, n] or [m, n/2]
+  const void* weight_scale;   // null for BF16
+  const float* global_scale;  // null for BF16
+  void* out;                  // BF16 [m, n] or [m, n/2]
   std::int32_t m;
 };
 struct DequantizeArguments {

@@ -10,11 +10,11 @@ namespace gemvjit {
 
 // From the assembler's own report of the entry function.
 struct KernelResources {
-  std::uint32_t registers = 0;         // per thread
-  std::uint32_t static_smem_bytes = 0; // per CTA, dynamic shared memory not included
+  std::uint32_t registers = 0;          // per thread
+  std::uint32_t static_smem_bytes = 0;  // per CTA, dynamic shared memory not included
   std::uint32_t spill_store_bytes = 0;
   std::uint32_t spill_load_bytes = 0;
-  std::uint32_t stack_bytes = 0;       // per thread
+  std::uint32_t stack_bytes = 0;  // per thread
   bool operator==(const KernelResources&) const = default;
 };
 

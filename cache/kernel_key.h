@@ -23,6 +23,8 @@ struct Arch {
   char suffix = 0;  // 0, 'a' or 'f'
 
   std::string text() const;  // "sm_90a"
+  // The inverse of text() for sm 1 to 9999; invalid_argument, with what is accepted, for all else. Whether such an
+  // architecture exists is for the catalog to say.
   static Result<Arch> parse(std::string_view text);
   auto operator<=>(const Arch&) const = default;
 };
@@ -35,7 +37,7 @@ struct KernelKey {
   Arch arch;
 
   std::string text() const;
-  // The inverse of text(); invalid_argument for anything text() would not write.
+  // The inverse of text(); invalid_argument for anything text() would not write, and for negative numbers.
   static Result<KernelKey> parse(std::string_view text);
   auto operator<=>(const KernelKey&) const = default;
 };

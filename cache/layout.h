@@ -1,7 +1,7 @@
 // Every path name of the cache, and how to read it back.
 //
 //   <root>/v1/<arch>/n<N>-k<K>-nt<NT>-f<flags>-<first 16 hex digits of the digest>.entry
-//   <root>/v1/<arch>/.tmp-<pid>-<random>      being published; not an entry
+//   <root>/v1/<arch>/.tmp-<pid>-<16 hex digits>    being published; not an entry
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@
 namespace gemvjit {
 
 std::string entry_directory(const std::string& root, const EntryId& id);  // <root>/v1/<arch>
+std::string entry_path(const std::string& root, const EntryId& id);
 std::string entry_file_name(const EntryId& id);
 bool is_entry_file_name(std::string_view name);
 bool is_temporary_file_name(std::string_view name);

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "cache/layout.h"
+#include "cache/store.h"
+#include "src/base/files.h"
+
+namespace gemvjit {
+namespace {
+
+constexpr std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file
+
+// The file's entry, which must be the one with this id. not_found if there is no file; any other failure says, with the
+// path in front, why the file is of no use.
+Result<Entry> load(const std::string& path) {
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
+  Result<Entry> entry = decode_entry(bytes);
+  if (!entry) return Status(entry.status().code(), fmt::format("{}: {}", path, entry.status().message()));
+  return entry;
+}
+
+std::string describe(const EntryId& id) { return fmt::format("{} with digest {}", id.key.text(), to_hex(id.digest)); }
+
+Status foreign(const std::string& path, const EntryId& found) {
+  return {StatusCode::entry_damaged,
+          fmt::format("{}: it holds {}, another kernel than its name says", path, describe(found))};
+}
+
+bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
+
+void remove_stale_temporaries(const std::string& directory) {
+  const auto names = list_directory(directory);
+  if (!names) return;
+  const std::int64_t now = std::time(nullptr);
+  for (const std::string& name : *names) {
+    if (!is_temporary_file_name(name)) continue;
+    const std::string path = directory + "/" + name;
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (now - std::int64_t{info.st_mtime} > stale_after_seconds) (void)remove_file(path);
+  }
+}
+
+class DirStore final : public CubinStore {
+ public:
+  DirStore(std::string root, Log log) : root_(std::move(root)), log_(std::move(log)) {
+    while (root_.size() > 1 && root_.ends_with('/')) root_.pop_back();
+  }
+
+  std::optional<Entry> get(const EntryId& id) override;
+  Status put(const Entry& entry) override;
+  Status remove(const EntryId& id) override;
+  Result<std::vector<ListedEntry>> list() override;
+  std::string path_of(const EntryId& id) const override { return entry_path(root_, id); }
+  std::string root() const override { return root_; }
+  StoreStats stats() const override {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+ private:
+  Status publish(const Entry& entry);
+  void count(std::uint64_t StoreStats::*counter);
+  bool first_time(std::set<std::string>& seen, const std::string& what);
+  void warn_of_unusable(const EntryId& id, const Status& problem);
+  void list_directory_of(const std::string& arch_name, std::vector<ListedEntry>& listed) const;
+  void list_file(const std::string& path, std::vector<ListedEntry>& listed) const;
+
+  std::string root_;
+  Log log_;
+  mutable std::mutex mutex_;  // guards what follows; held for no file operation
+  StoreStats stats_;
+  std::set<std::string> warned_;  // paths of files, or of a directory that cannot be used at all
+  std::set<std::string> swept_;   // directories whose stale temporaries were removed
+  bool put_warned_ = false;
+};
+
+void DirStore::count(std::uint64_t StoreStats::*counter) {
+  const std::lock_guard lock(mutex_);
+  ++(stats_.*counter);
+}
+
+bool DirStore::first_time(std::set<std::string>& seen, const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  return seen.insert(what).second;
+}
+
+void DirStore::warn_of_unusable(const EntryId& id, const Status& problem) {
+  // Where the directory itself is at fault, one warning stands for all its files.
+  const std::string directory = entry_directory(root_, id);
+  const std::string subject = is_searchable_directory(directory) ? path_of(id) : directory;
+  if (first_time(warned_, subject)) {
+    log_.warning("cache entry not used, its kernel is built again: {}", problem.message());
+  }
+}
+
+std::optional<Entry> DirStore::get(const EntryId& id) {
+  try {
+    const std::string path = path_of(id);
+    Result<Entry> entry = load(path);
+    if (entry && entry->id == id) {
+      count(&StoreStats::hits);
+      return std::move(entry).value();
+    }
+    count(&StoreStats::misses);
+    const Status problem = entry ? foreign(path, entry->id) : entry.status();
+    if (problem.code() == StatusCode::not_found) return std::nullopt;
+    count(&StoreStats::damaged);
+    warn_of_unusable(id, problem);
+  } catch (const std::bad_alloc&) {
+    // No memory for an entry is no reason to fail: without the cache the caller may still get on.
+  }
+  return std::nullopt;
+}
+
+Status DirStore::publish(const Entry& entry) {
+  const Bytes bytes = encode_entry(entry);
+  if (bytes.size() > entry_size_limit) {
+    return {StatusCode::invalid_argument, fmt::format("the entry of {} has {} bytes, the limit is {}",
+                                                      entry.id.key.text(), bytes.size(), entry_size_limit)};
+  }
+  // What get() would refuse must not be published, or it would be compiled again for ever.
+  if (const auto decoded = decode_entry(bytes); !decoded) {
+    return {StatusCode::invalid_argument,
+            fmt::format("the entry of {} could not be read back: {}", entry.id.key.text(), decoded.status().message())};
+  }
+  const std::string directory = entry_directory(root_, entry.id);
+  Status status = make_directories(directory);
+  if (status) {
+    if (first_time(swept_, directory)) remove_stale_temporaries(directory);
+    status = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size());
+  }
+  if (!status) return {StatusCode::cache_not_writable, status.message()};
+  return status;
+}
+
+Status DirStore::put(const Entry& entry) {
+  try {
+    Status status = publish(entry);
+    const std::lock_guard lock(mutex_);
+    if (status) {
+      ++stats_.puts;
+      warned_.erase(path_of(entry.id));  // it is whole now: should it be damaged once more, that is news
+      return status;
+    }
+    ++stats_.put_failures;
+    if (!put_warned_) {
+      put_warned_ = true;
+      log_.warning("kernels are compiled but not kept in the cache {} (said once): {}", root_, status.message());
+    }
+    return status;
+  } catch (const std::bad_alloc&) {
+    count(&StoreStats::put_failures);
+    return {StatusCode::out_of_memory, "no memory to encode a cache entry"};
+  }
+}
+
+Status DirStore::remove(const EntryId& id) {
+  const std::string path = path_of(id);
+  GEMVJIT_TRY(remove_file(path));
+  const std::lock_guard lock(mutex_);
+  warned_.erase(path);
+  return Status::ok();
+}
+
+void DirStore::list_file(const std::string& path, std::vector<ListedEntry>& listed) const {
+  struct stat info {};
+  ListedEntry item;
+  item.path = path;
+  if (::lstat(path.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
+  Result<Entry> entry = load(path);
+  if (!entry) {
+    if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
+    item.problem = entry.status();
+  } else if (path_of(entry->id) != path) {
+    item.problem = foreign(path, entry->id);
+  } else {
+    item.entry = std::move(entry).value();
+  }
+  listed.push_back(std::move(item));
+}
+
+void DirStore::list_directory_of(const std::string& arch_name, std::vector<ListedEntry>& listed) const {
+  const std::string directory = version_directory(root_) + "/" + arch_name;
+  const auto names = list_directory(directory);
+  if (!names) {
+    if (names.status().code() != StatusCode::not_found) listed.push_back({directory, 0, {}, names.status()});
+    return;
+  }
+  for (const std::string& name : *names) {
+    if (is_entry_file_name(name)) list_file(directory + "/" + name, listed);
+  }
+}
+
+Result<std::vector<ListedEntry>> DirStore::list() {
+  std::vector<ListedEntry> listed;
+  try {
+    const auto names = list_directory(version_directory(root_));
+    if (!names) {
+      if (names.status().code() == StatusCode::not_found) return listed;
+      return names.status();
+    }
+    for (const std::string& name : *names) {
+      if (Arch::parse(name)) list_directory_of(name, listed);
+    }
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, fmt::format("no memory for all entries of the cache {}", root_));
+  }
+  std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return listed;
+}
+
+}  // namespace
+
+std::unique_ptr<CubinStore> make_dir_store(std::string root, Log log) {
+  if (root.empty()) return make_memory_store();
+  return std::make_unique<DirStore>(std::move(root), std::move(log));
+}
+
+}  // namespace gemvjit

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace gemvjit::testing {
+namespace gemvjit::test {
 
 namespace {
 
@@ -454,4 +454,4 @@ std::shared_ptr<cuda::DriverApi> make_recording_driver(RecordingState& state) {
   return api;
 }
 
-}  // namespace gemvjit::testing
+}  // namespace gemvjit::test

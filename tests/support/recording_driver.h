@@ -18,7 +18,7 @@
 
 #include "src/cuda/driver_api.h"
 
-namespace gemvjit::testing {
+namespace gemvjit::test {
 
 struct FakeDevice {
   std::string name = "Recording GPU";
@@ -107,4 +107,4 @@ struct RecordingState {
 // The table, its path "recording". Makes `state` the current one, which must outlive the calls made through the table.
 std::shared_ptr<cuda::DriverApi> make_recording_driver(RecordingState& state);
 
-}  // namespace gemvjit::testing
+}  // namespace gemvjit::test

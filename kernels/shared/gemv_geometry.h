@@ -37,9 +37,9 @@ inline constexpr long long gemv_ctas_over_n(long long n, const GemvGeometry& g) 
   return (n + rows - 1) / rows;
 }
 
-// Partial sums: one float for each (warp over K, row of the CTA, token); a row of tokens is padded by one tile word so
-// that the 8 row groups of a warp's store fall into different banks.
-inline constexpr int gemv_partial_stride(const GemvGeometry& g) { return g.nt * kTokensPerTile + 4; }
+// Partial sums: one float for each (warp over K, row of the CTA, token). The odd stride lets neighbouring threads read
+// neighbouring rows of one token from different banks.
+inline constexpr int gemv_partial_stride(const GemvGeometry& g) { return g.nt * kTokensPerTile + 1; }
 inline constexpr int gemv_partial_floats(const GemvGeometry& g) {
   return gemv_tiles_per_cta(g) * kRowsPerTile * gemv_partial_stride(g);
 }

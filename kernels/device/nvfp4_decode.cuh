@@ -1,0 +1,45 @@
+// NVFP4 to BF16 in registers, exactly, without tables.
+//
+// An E2M1 code is s e1 e0 m. Its bits e1 e0 m at BF16 bits 8..6 and its s at bit 15 make a BF16 number of 2^-126 times
+// the code's value: for e = 0 the BF16 number is the subnormal m * 2^-1 * 2^-126, for e > 0 it is
+// (1 + m/2) * 2^(e-1) * 2^-126. An E4M3 scale's seven magnitude bits at BF16 bits 10..4 make 2^-120 times its value, for
+// its subnormals too. Multiplied up by powers of two, which is exact, the scale becomes 2^119 times its value, and one
+// BF16 multiplication per pair gives code * scale * 2^-7: at most 6 significant bits, so exact again. The accumulator
+// gets the 2^7 back.
+#pragma once
+
+#include "kernels/device/types.cuh"
+
+namespace gemvjit {
+
+inline constexpr float kDecodeFactor = 128.0f;        // decoded weight * kDecodeFactor = weight
+inline constexpr u32 kBf16DecodeFactor2 = 0x43004300u;  // the same, twice, in BF16
+inline constexpr u32 kBf16Two120 = 0x7b807b80u;         // 2^120
+inline constexpr u32 kBf16Two119 = 0x7b007b00u;         // 2^119
+
+// Eight codes (k0 in the lowest nibble) to four pairs of 2^-126 times their values: pair[i] = {code i, code i + 4}.
+// Each field is isolated and multiplied by the sum of two powers of two, which puts its magnitude and its sign where
+// they belong at once, on the multiply pipe instead of the busy integer one.
+__device__ __forceinline__ void decode_codes(u32 codes, u32 (&pair)[4]) {
+  const u32 upper = codes >> 8;
+  constexpr u32 kKeep = 0x81c081c0u;
+  pair[0] = (codes & 0x000f000fu) * 0x1040u & kKeep;  // bits 3..0:  << 6 and << 12
+  pair[1] = (codes & 0x00f000f0u) * 0x0104u & kKeep;  // bits 7..4:  << 2 and << 8
+  pair[2] = (upper & 0x000f000fu) * 0x1040u & kKeep;
+  pair[3] = (upper & 0x00f000f0u) * 0x0104u & kKeep;
+}
+
+// Two scale bytes (first in the low byte) to 2^119 times their values, each twice: first = {s0, s0}, second = {s1, s1}.
+// NaN codes (0x7f, 0xff) come out as a finite number; `nan_seen` keeps a trace of them, see has_nan_scale.
+__device__ __forceinline__ void decode_scales(u32 two_scales, u32& first, u32& second, u32& nan_seen) {
+  const u32 spread = prmt(two_scales, 0, 0x1404);  // {s1, 0, s0, 0}: each byte at the top of its half
+  const u32 magnitude = (spread >> 4) & 0x07f007f0u;
+  nan_seen |= magnitude + 0x00100010u;  // 0x7f is the one magnitude that carries into bit 11
+  const u32 scaled = mul_bf16x2(mul_bf16x2((spread & 0x80008000u) | magnitude, kBf16Two120), kBf16Two119);
+  first = prmt(scaled, scaled, 0x1010);
+  second = prmt(scaled, scaled, 0x3232);
+}
+
+__device__ __forceinline__ bool has_nan_scale(u32 nan_seen) { return (nan_seen & 0x08000800u) != 0; }
+
+}  // namespace gemvjit

@@ -1,0 +1,47 @@
+// Global loads and stores, one PTX instruction a wrapper.
+#pragma once
+
+#include "kernels/device/types.cuh"
+
+namespace gemvjit {
+
+// Weights and scales: written by no kernel that may still run, read once by this grid, so not kept in L1. `volatile`
+// keeps their place before the wait for the previous kernel.
+__device__ __forceinline__ U32x4 ld_weight_16(const void* p) {
+  U32x4 d;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
+               : "l"(p));
+  return d;
+}
+__device__ __forceinline__ void ld_weight_8(const void* p, u32& low, u32& high) {
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p));
+}
+// A scale's 16-byte line serves four rows of this CTA or its neighbours: kept in L1.
+__device__ __forceinline__ u16 ld_scale_2(const void* p) {
+  u16 d;
+  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(d) : "l"(p));
+  return d;
+}
+__device__ __forceinline__ u8 ld_scale_1(const void* p) {
+  u16 d;
+  asm volatile("ld.global.nc.u8 %0, [%1];" : "=h"(d) : "l"(p));
+  return static_cast<u8>(d);
+}
+
+// Activations: written by the previous kernel, so never through the non-coherent path and never before the wait.
+__device__ __forceinline__ U32x4 ld_x_16(const u16* p) {
+  U32x4 d;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
+               : "l"(p)
+               : "memory");
+  return d;
+}
+__device__ __forceinline__ u16 ld_x_2(const u16* p) {
+  u16 d;
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(d) : "l"(p) : "memory");
+  return d;
+}
+
+}  // namespace gemvjit

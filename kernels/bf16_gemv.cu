@@ -71,26 +71,26 @@ __device__ __forceinline__ void load_stage(Stage& stage, const WeightPointers& p
 }
 
 // One step: 4 MMAs for each tile of rows and tile of tokens.
-template <bool kVector>
 __device__ __forceinline__ void compute_step(float (&acc)[kRowTiles][kNt][4], const Stage& stage, const XRows& x,
                                              i64 step, int t) {
+  U32x4 x8[kNt][kParts];
+  load_x(x8, x, [&](int part) { return step * kBf16StepK + part * kPartK + t * kLaneK; },
+         [&](int part) { return part_is_valid(step, part, t); });
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
 #pragma unroll
     for (int n = 0; n < kNt; ++n) {
-      const bool valid = x.valid[n] && part_is_valid(step, part, t);
-      const U32x4 x8 = load_x8<kVector>(x.row[n] + step * kBf16StepK + part * kPartK + t * kLaneK, valid);
+      const u32(&x_pairs)[4] = x8[n][part].v;
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
         const U32x4 &w0 = stage.weights[r][0][part], &w1 = stage.weights[r][1][part];
-        mma_m16n8k16_bf16(acc[r][n], w0.v[0], w1.v[0], w0.v[1], w1.v[1], x8.v[0], x8.v[1]);
-        mma_m16n8k16_bf16(acc[r][n], w0.v[2], w1.v[2], w0.v[3], w1.v[3], x8.v[2], x8.v[3]);
+        mma_m16n8k16_bf16(acc[r][n], w0.v[0], w1.v[0], w0.v[1], w1.v[1], x_pairs[0], x_pairs[1]);
+        mma_m16n8k16_bf16(acc[r][n], w0.v[2], w1.v[2], w0.v[3], w1.v[3], x_pairs[2], x_pairs[3]);
       }
     }
   }
 }
 
-template <bool kVector>
 __device__ __forceinline__ void main_loop(float (&acc)[kRowTiles][kNt][4], Stage (&ring)[kStages],
                                           const WeightPointers& weights, const XRows& x, i64 first_step, int t) {
   for (i64 base = first_step; base < kSteps; base += static_cast<i64>(kStages) * kSplits) {
@@ -98,7 +98,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[kRowTiles][kNt][4], Stage
     for (int s = 0; s < kStages; ++s) {
       const i64 step = base + static_cast<i64>(s) * kSplits;
       if (step < kSteps) {
-        compute_step<kVector>(acc, ring[s], x, step, t);
+        compute_step(acc, ring[s], x, step, t);
         const i64 next = step + static_cast<i64>(kStages) * kSplits;
         if (next < kSteps) load_stage(ring[s], weights, next, t);
       }
@@ -107,7 +107,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[kRowTiles][kNt][4], Stage
 }
 
 // weight_scale and global_scale are not used: the GEMV families share one parameter list.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     bf16_gemv(const void* x, i64 x_row_stride, const void* weight, const void*, const float*, void* out, int m) {
   extern __shared__ float partial[];
   if constexpr (kRelease == 0) release_next_kernel();
@@ -129,12 +129,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   wait_for_previous_kernel();
 
   float acc[kRowTiles][kNt][4] = {};
-  const XRows x_rows = make_x_rows(x, x_row_stride, m, g);
-  if (x_is_vector_aligned(x, x_row_stride)) {
-    main_loop<true>(acc, ring, weights, x_rows, first_step, t);
-  } else {
-    main_loop<false>(acc, ring, weights, x_rows, first_step, t);
-  }
+  main_loop(acc, ring, weights, make_x_rows(x, x_row_stride, m, g), first_step, t);
 
   write_partials(partial, acc, warp_k, warp_n, g, t);
   reduce_and_store(partial, static_cast<u16*>(out), first_tile, m, [](float sum) { return sum; });

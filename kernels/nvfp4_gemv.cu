@@ -93,9 +93,11 @@ __device__ __forceinline__ void load_stage(Stage& stage, const WeightPointers& p
 }
 
 // One step: 8 MMAs for each tile of rows and tile of tokens.
-template <bool kVector>
 __device__ __forceinline__ void compute_step(float (&acc)[kRowTiles][kNt][4], u32 (&nan_seen)[kRowTiles][2],
                                              const Stage& stage, const XRows& x, i64 step, int t) {
+  U32x4 x8[kNt][4];
+  load_x(x8, x, [&](int piece) { return step * kNvfp4StepK + t * kLaneK + piece * 8; },
+         [&](int piece) { return block_is_valid(step, t, piece / 2); });
   u32 scale[kRowTiles][2][2];  // [tile][half][block]
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
@@ -109,10 +111,9 @@ __device__ __forceinline__ void compute_step(float (&acc)[kRowTiles][kNt][4], u3
     U32x4 x_pairs[kNt];
 #pragma unroll
     for (int n = 0; n < kNt; ++n) {
-      const bool valid = x.valid[n] && block_is_valid(step, t, word / 2);
-      const U32x4 x8 = load_x8<kVector>(x.row[n] + step * kNvfp4StepK + t * kLaneK + word * 8, valid);
-      x_pairs[n] = U32x4{{prmt(x8.v[0], x8.v[2], 0x5410), prmt(x8.v[0], x8.v[2], 0x7632),
-                          prmt(x8.v[1], x8.v[3], 0x5410), prmt(x8.v[1], x8.v[3], 0x7632)}};
+      const u32(&v)[4] = x8[n][word].v;
+      x_pairs[n] = U32x4{{prmt(v[0], v[2], 0x5410), prmt(v[0], v[2], 0x7632), prmt(v[1], v[3], 0x5410),
+                          prmt(v[1], v[3], 0x7632)}};
     }
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
@@ -132,7 +133,6 @@ __device__ __forceinline__ void compute_step(float (&acc)[kRowTiles][kNt][4], u3
   }
 }
 
-template <bool kVector>
 __device__ __forceinline__ void main_loop(float (&acc)[kRowTiles][kNt][4], u32 (&nan_seen)[kRowTiles][2],
                                           Stage (&ring)[kStages], const WeightPointers& weights, const XRows& x,
                                           i64 first_step, int t) {
@@ -141,7 +141,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[kRowTiles][kNt][4], u32 (
     for (int s = 0; s < kStages; ++s) {
       const i64 step = base + static_cast<i64>(s) * kSplits;
       if (step < kSteps) {
-        compute_step<kVector>(acc, nan_seen, ring[s], x, step, t);
+        compute_step(acc, nan_seen, ring[s], x, step, t);
         const i64 next = step + static_cast<i64>(kStages) * kSplits;
         if (next < kSteps) load_stage(ring[s], weights, next, t);
       }
@@ -167,7 +167,7 @@ __device__ __forceinline__ void apply_nan_rows(float (&acc)[kRowTiles][kNt][4], 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     nvfp4_gemv(const void* x, i64 x_row_stride, const void* weight, const void* weight_scale,
                const float* global_scale, void* out, int m) {
   extern __shared__ float partial[];
@@ -192,12 +192,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 
   float acc[kRowTiles][kNt][4] = {};
   u32 nan_seen[kRowTiles][2] = {};
-  const XRows x_rows = make_x_rows(x, x_row_stride, m, g);
-  if (x_is_vector_aligned(x, x_row_stride)) {
-    main_loop<true>(acc, nan_seen, ring, weights, x_rows, first_step, t);
-  } else {
-    main_loop<false>(acc, nan_seen, ring, weights, x_rows, first_step, t);
-  }
+  main_loop(acc, nan_seen, ring, weights, make_x_rows(x, x_row_stride, m, g), first_step, t);
   apply_nan_rows(acc, nan_seen);
 
   write_partials(partial, acc, warp_k, warp_n, g, t);

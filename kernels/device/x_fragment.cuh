@@ -11,10 +11,12 @@ namespace gemvjit {
 struct XRows {
   const u16* row[kNt];  // first element of the token's row; a valid row also where `valid` is false
   bool valid[kNt];
+  bool vector_aligned;  // all rows may be read 16 bytes at a time
 };
 
 __device__ __forceinline__ XRows make_x_rows(const void* x, i64 row_stride, int m, int g) {
   XRows rows;
+  rows.vector_aligned = ((reinterpret_cast<u64>(x) & 15) | (static_cast<u64>(row_stride) & 7)) == 0;
 #pragma unroll
   for (int tile = 0; tile < kNt; ++tile) {
     const int token = tile * kTokensPerTile + g;
@@ -24,26 +26,37 @@ __device__ __forceinline__ XRows make_x_rows(const void* x, i64 row_stride, int 
   return rows;
 }
 
-// Whether all rows may be read 16 bytes at a time.
-__device__ __forceinline__ bool x_is_vector_aligned(const void* x, i64 row_stride) {
-  return ((reinterpret_cast<u64>(x) & 15) | (static_cast<u64>(row_stride) & 7)) == 0;
-}
-
-// 8 consecutive elements, or zeros. kVector: p is 16-byte aligned.
-template <bool kVector>
-__device__ __forceinline__ U32x4 load_x8(const u16* p, bool valid) {
-  U32x4 d{{0, 0, 0, 0}};
-  if (valid) {
-    if constexpr (kVector) {
-      d = ld_x_16(p);
-    } else {
+// 8 consecutive elements one by one, for rows at any multiple of 2 bytes.
+__device__ __forceinline__ U32x4 ld_x_8x2(const u16* p) {
+  U32x4 d;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        d.v[i] = static_cast<u32>(ld_x_2(p + 2 * i)) | static_cast<u32>(ld_x_2(p + 2 * i + 1)) << 16;
-      }
-    }
+  for (int i = 0; i < 4; ++i) {
+    d.v[i] = static_cast<u32>(ld_x_2(p + 2 * i)) | static_cast<u32>(ld_x_2(p + 2 * i + 1)) << 16;
   }
   return d;
+}
+
+// kPieces pieces of 8 elements for each token tile, piece i at offset `piece_offset(i)` of the row, or zeros where the
+// token or, by `piece_is_valid(i)`, the k does not exist. The choice between wide and narrow loads is made once for all,
+// so that the loads are in flight together.
+template <int kPieces, typename Offset, typename IsValid>
+__device__ __forceinline__ void load_x(U32x4 (&x)[kNt][kPieces], const XRows& rows, const Offset& piece_offset,
+                                       const IsValid& piece_is_valid) {
+  const auto load_all = [&](auto load) {
+#pragma unroll
+    for (int n = 0; n < kNt; ++n) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+        x[n][i] = U32x4{{0, 0, 0, 0}};
+        if (rows.valid[n] && piece_is_valid(i)) x[n][i] = load(rows.row[n] + piece_offset(i));
+      }
+    }
+  };
+  if (rows.vector_aligned) {
+    load_all([](const u16* p) { return ld_x_16(p); });
+  } else {
+    load_all([](const u16* p) { return ld_x_8x2(p); });
+  }
 }
 
 }  // namespace gemvjit

@@ -185,8 +185,16 @@ def read_header(path):
     return tensors
 
 
+INDEX = "model.safetensors.index.json"  # names the files of a checkpoint that has several
+
+
 def read_model(folder):
     files = sorted(folder.glob("*.safetensors"))
+    if (folder / INDEX).is_file():
+        try:
+            files = [folder / name for name in sorted(set(json.loads((folder / INDEX).read_bytes())["weight_map"].values()))]
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise InputError(f"{folder / INDEX}: no index of tensors: {error!r}") from None
     if not files:
         raise InputError(f"{folder}: no .safetensors file")
     tensors = {}
@@ -309,6 +317,10 @@ def convert(source, destination, output_format, excluded):
     """The whole tool. Returns a summary line and notes."""
     if destination.exists() and source.resolve() == destination.resolve():
         raise InputError(f"{destination}: source and destination are the same folder")
+    others = [path.name for path in (*destination.glob("*.safetensors"), destination / INDEX)
+              if path.exists() and path.name != "model.safetensors"]
+    if others:
+        raise InputError(f"{destination}: holds another checkpoint's {', '.join(sorted(others))}; name an empty folder")
     tensors = read_model(source)
     actions, notes = plan(tensors, excluded, output_format)
     counts = {action: sum(value == action for value in actions.values()) for action in ("nvfp4", "bf16", "keep")}

@@ -23,7 +23,7 @@ cmake --preset release -B "$BUILD" -DGEMVJIT_BUILD_TESTS=OFF "${GEMVJIT_CMAKE_AR
   false
 }
 cmake --build "$BUILD"
-export PATH="$BUILD/tools:$PATH"
+export PATH="$BUILD/bin:$PATH"
 
 step "Checkpoint: all-MiniLM-L6-v2 in $MODELS"
 if [ ! -f "$MODELS/minilm/model.safetensors" ]; then

@@ -304,6 +304,19 @@ class Checkpoint(unittest.TestCase):
                 self.assertEqual(tool.main([str(self.source), str(self.destination)]), 1, name)
             self.assertIn("model.safetensors", err.getvalue(), name)
 
+    def test_an_index_says_which_files_count(self):
+        (self.source / "shard.safetensors").write_bytes(file_bytes({"extra.weight": f32(np.ones((8, 16)))}))
+        (self.source / "consolidated.safetensors").write_bytes(file_bytes(self.tensors))
+        files = {"extra.weight": "shard.safetensors", **{name: "model.safetensors" for name in self.tensors}}
+        index = self.source / "model.safetensors.index.json"
+        index.write_text(json.dumps({"weight_map": files}))
+        self.assertEqual(self.convert()[0], 0)
+        self.assertEqual(self.result()["extra.weight"][0], "U8")
+        index.write_text("[]")
+        self.assertIn("index.json", self.convert()[2])
+        index.write_text('{"weight_map": {"a": "absent.safetensors"}}')
+        self.assertIn("absent.safetensors", self.convert()[2])
+
     def test_other_misuse_is_refused(self):
         def refused(*folders):
             err = io.StringIO()
@@ -320,6 +333,8 @@ class Checkpoint(unittest.TestCase):
         del self.tensors["layer.dense.weight_scale"]
         (self.source / "second.safetensors").write_bytes(file_bytes({"layer.norm.weight": f32(np.ones(32))}))
         self.assertIn("layer.norm.weight is in", self.convert()[2])
+        (self.source / "second.safetensors").rename(self.destination / "second.safetensors")
+        self.assertIn("name an empty folder", self.convert()[2])
 
 
 if __name__ == "__main__":

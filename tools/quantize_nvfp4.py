@@ -3,8 +3,8 @@
 
     tools/quantize_nvfp4.py SRC DST [--format nvfp4|bf16] [--exclude PATTERN]...
 
-SRC is a folder of safetensors with F32, F16 or BF16 weights; DST gets model.safetensors, hf_quant_config.json and a copy
-of config.json. Of each linear layer X (a 2-D `X.weight` that is no embedding), with N rows and K columns:
+SRC is a folder of safetensors with F32, F16 or BF16 weights; DST gets model.safetensors, hf_quant_config.json and a
+copy of config.json. Of each linear layer X (a 2-D `X.weight` that is no embedding), with N rows and K columns:
 
     X.weight          U8 [N, K/2]        two E2M1 codes a byte, the even k in the low nibble
     X.weight_scale    F8_E4M3 [N, K/16]  row-major, one scale for 16 values along K
@@ -12,11 +12,11 @@ of config.json. Of each linear layer X (a 2-D `X.weight` that is no embedding), 
 
     weight[n,k] ~ e2m1(code) * e4m3(weight_scale[n,k/16]) * weight_scale_2
 
-The block scale is amax(block) / 6 / weight_scale_2, rounded to nearest even and at most 448; codes are rounded to nearest
-even against that *rounded* scale. Both roundings decide in float64, where every tie of such operands is exact. All other
-tensors are copied as they are. Layers whose N is no multiple of 8 or K none of 16 become BF16, as do all with
---format bf16, which makes the BF16 twin of the same checkpoint. A NaN or an infinity in a linear weight is an error that
-names the tensor.
+The block scale is amax(block) / 6 / weight_scale_2, rounded to nearest even and at most 448; codes are rounded to
+nearest even against that *rounded* scale. Both roundings decide in float64, where every tie of such operands is exact.
+All other tensors are copied as they are. Layers whose N is no multiple of 8 or K none of 16 become BF16, as do all with
+--format bf16, which makes the BF16 twin of the same checkpoint. A NaN or an infinity in a linear weight is an error
+that names the tensor.
 
 Needs numpy only. Memory: the largest tensor, a few times over.
 """
@@ -180,7 +180,7 @@ def read_header(path):
         except (KeyError, TypeError, ValueError):
             fits = False
         if not fits:
-            raise InputError(f"{path}: tensor {name}: type, shape and offsets do not fit each other or the file: {entry}")
+            raise InputError(f"{path}: tensor {name}: type, shape and offsets do not fit together or the file: {entry}")
         tensors[name] = Tensor(path, name, dtype, shape, 8 + length + begin, 8 + length + end)
     return tensors
 
@@ -192,7 +192,8 @@ def read_model(folder):
     files = sorted(folder.glob("*.safetensors"))
     if (folder / INDEX).is_file():
         try:
-            files = [folder / name for name in sorted(set(json.loads((folder / INDEX).read_bytes())["weight_map"].values()))]
+            names = set(json.loads((folder / INDEX).read_bytes())["weight_map"].values())
+            files = [folder / name for name in sorted(names)]
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputError(f"{folder / INDEX}: no index of tensors: {error!r}") from None
     if not files:
@@ -207,8 +208,8 @@ def read_model(folder):
 
 
 def write_model(path, layout, produce):
-    """Write a safetensors file. layout: [(dtype, name, shape)]; produce() yields (name, bytes) in any order, so that only
-    what it holds at once is in memory."""
+    """Write a safetensors file. layout: [(dtype, name, shape)]; produce() yields (name, bytes) in any order, so that
+    only what it holds at once is in memory."""
     # Larger items first, so that every tensor starts at a multiple of its item size.
     layout = sorted(layout, key=lambda row: (-ITEM_BYTES[row[0]], row[1]))
     header, offset = {"__metadata__": {"format": "pt"}}, 0
@@ -271,7 +272,8 @@ def layout_of(tensors, actions):
             rows.append(("BF16", name, tensor.shape))
         else:
             n, k = tensor.shape
-            rows += [("U8", name, (n, k // 2)), ("F8_E4M3", f"{name}_scale", (n, k // GROUP)), ("F32", f"{name}_scale_2", ())]
+            rows += [("U8", name, (n, k // 2)), ("F8_E4M3", f"{name}_scale", (n, k // GROUP)),
+                     ("F32", f"{name}_scale_2", ())]
     return rows
 
 
@@ -302,8 +304,8 @@ def produce_tensors(tensors, actions):
 
 
 def quantization_config(tensors, actions, excluded):
-    """hf_quant_config.json. Engines choose their loader by the producer's name, so it names the layout; the version says
-    who wrote it."""
+    """hf_quant_config.json. Engines choose their loader by the producer's name, so it names the layout; the version
+    says who wrote it."""
     left = [name for name, action in actions.items()
             if action == "bf16" or (action == "keep" and is_linear(tensors[name], ()) and "embed" not in name)]
     return {
@@ -325,12 +327,13 @@ def convert(source, destination, output_format, excluded):
     actions, notes = plan(tensors, excluded, output_format)
     counts = {action: sum(value == action for value in actions.values()) for action in ("nvfp4", "bf16", "keep")}
     if counts["nvfp4"] + counts["bf16"] == 0:
-        raise InputError(f"{source}: no linear layer (2-D *.weight of {', '.join(FLOATS)}) among {len(tensors)} tensors")
+        raise InputError(f"{source}: no linear layer (2-D *.weight of {', '.join(FLOATS)}) in {len(tensors)} tensors")
     outputs = [name for _, name, _ in layout_of(tensors, actions)]
     if len(outputs) != len(set(outputs)):
         raise InputError(f"{source}: the checkpoint already holds *.weight_scale tensors; give the unquantized one")
     destination.mkdir(parents=True, exist_ok=True)
-    write_model(destination / "model.safetensors", layout_of(tensors, actions), lambda: produce_tensors(tensors, actions))
+    write_model(destination / "model.safetensors", layout_of(tensors, actions),
+                lambda: produce_tensors(tensors, actions))
     if (source / "config.json").is_file():
         shutil.copyfile(source / "config.json", destination / "config.json")
     described = destination / "hf_quant_config.json"
@@ -343,7 +346,7 @@ def convert(source, destination, output_format, excluded):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description="Quantize the linear layers of a checkpoint to NVFP4 (ModelOpt layout).")
+    parser = argparse.ArgumentParser(description="Quantize a checkpoint's linear layers to NVFP4 (ModelOpt layout).")
     parser.add_argument("source", type=Path, metavar="SRC", help="folder of safetensors")
     parser.add_argument("destination", type=Path, metavar="DST", help="folder to write, made if missing")
     parser.add_argument("--format", choices=("nvfp4", "bf16"), default="nvfp4", help="of the linear weights (nvfp4)")

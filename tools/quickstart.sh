@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The whole chain on a real checkpoint: set up, build, fetch all-MiniLM-L6-v2, quantize its linear layers to NVFP4, warm
-# all their kernels for three GPU generations, look into the cache, warm again from the cache, and, where a supported GPU
-# is present, run both GEMVs on the real weights against a float64 reference. No GPU is needed. All that it makes lies
-# under build/; a second run takes seconds.
+# all their kernels for three GPU generations, look into the cache, warm again from the cache, and, where a supported
+# GPU is present, run both GEMVs on the real weights against a float64 reference. No GPU is needed. All that it makes
+# lies under build/; a second run takes seconds.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
@@ -18,8 +18,9 @@ trap 'echo "quickstart: stopped: the step above failed" >&2' ERR
 cd "$GEMVJIT_ROOT"
 
 step "Build (release, library and tools)"
-cmake --preset release -B "$BUILD" -DGEMVJIT_BUILD_TESTS=OFF "${GEMVJIT_CMAKE_ARGS[@]}" >"$LOGS/configure-quickstart.log" 2>&1 || {
-  cat "$LOGS/configure-quickstart.log" >&2
+configure_log="$LOGS/configure-quickstart.log"
+cmake --preset release -B "$BUILD" -DGEMVJIT_BUILD_TESTS=OFF "${GEMVJIT_CMAKE_ARGS[@]}" >"$configure_log" 2>&1 || {
+  cat "$configure_log" >&2
   false
 }
 cmake --build "$BUILD"

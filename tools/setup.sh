@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prepares a machine to build gemvjit: compiler and libraries from apt; the CUDA headers and NVRTC from PyPI where no CUDA
-# toolkit is found; a Python environment for the scripts. Nothing is written outside build/deps but apt's packages.
+# Prepares a machine to build gemvjit: compiler and libraries from apt; the CUDA headers and NVRTC from PyPI where no
+# CUDA toolkit is found; a Python environment for the scripts. But for apt's packages all of it lies in build/deps.
 #
 # Run it, or source it (as quickstart.sh and test.sh do). When sourced it sets
 #   GEMVJIT_ROOT        the checkout
@@ -54,7 +54,8 @@ setup_apt() {
   setup_say "installing from apt: ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   # An update that fails for one source may still have brought what is needed: the install decides.
-  apt-get update >"$DEPS/apt-update.log" 2>&1 </dev/null || setup_say "apt-get update reported errors ($DEPS/apt-update.log)"
+  apt-get update >"$DEPS/apt-update.log" 2>&1 </dev/null ||
+    setup_say "apt-get update reported errors ($DEPS/apt-update.log)"
   setup_quietly "$DEPS/apt-install.log" "apt-get install ${missing[*]}" \
     apt-get install -y --no-install-recommends "${missing[@]}"
 }
@@ -104,7 +105,7 @@ setup_cuda() {
   done
   local stamp="$DEPS/cuda/wheels.txt" wanted="${CUDA_WHEELS[*]}"
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    setup_say "no CUDA toolkit of 12.9 or newer: fetching ${CUDA_WHEELS[*]} from PyPI into build/deps/cuda (about 90 MB)"
+    setup_say "no CUDA toolkit of 12.9 or newer: fetching ${CUDA_WHEELS[*]} from PyPI (90 MB) into build/deps/cuda"
     rm -rf "$DEPS/cuda" "$DEPS/cuda.new"
     setup_pip cuda install --no-deps --target "$DEPS/cuda.new" "${CUDA_WHEELS[@]}"
     rm -f "$DEPS"/cuda.new/nvidia/*/lib/*.alt.so.* # a second build of the compiler, not used

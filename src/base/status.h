@@ -69,7 +69,7 @@ class [[nodiscard]] Result {
 // Return the failure of a Status expression to the caller.
 #define GEMVJIT_TRY(expression)                                                                  \
   do {                                                                                           \
-    if (::gemvjit::Status gemvjit_status = (expression); !gemvjit_status) return gemvjit_status; \
+    if (::gemvjit::Status gemvjit_failed = (expression); !gemvjit_failed) return gemvjit_failed; \
   } while (false)
 
 // Assign the value of a Result expression, or return its failure: GEMVJIT_TRY_ASSIGN(auto key, make_key(...)).

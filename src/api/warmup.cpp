@@ -1,0 +1,69 @@
+// gemvjit_warmup, gemvjit_plan, gemvjit_check: many problems at once.
+#include "src/runtime/warmup.h"
+
+#include "src/api/api_support.h"
+#include "src/runtime/inspect.h"
+
+namespace api = gemvjit::api;
+using gemvjit::Status;
+
+namespace {
+
+Status read_problems(const gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                     std::vector<gemvjit::ProblemRequest>& requests) {
+  GEMVJIT_TRY(api::check_context(context));
+  if (problems == nullptr && count != 0) return api::invalid(fmt::format("problems is null, but count is {}", count));
+  requests.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    requests.push_back(api::to_request(&problems[i]));
+    Status& malformed = requests.back().malformed;
+    if (!malformed) malformed = Status(malformed.code(), fmt::format("problem {}: {}", i, malformed.message()));
+  }
+  return Status::ok();
+}
+
+Status warm_up(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+               const gemvjit_warmup_options* options) {
+  std::vector<gemvjit::ProblemRequest> requests;
+  GEMVJIT_TRY(read_problems(context, problems, count, requests));
+  gemvjit::WarmupOptions run;
+  if (options != nullptr) {
+    GEMVJIT_TRY(api::check_struct("gemvjit_warmup_options", options));
+    GEMVJIT_TRY(api::check_flag("gemvjit_warmup_options.compile_only", options->compile_only));
+    GEMVJIT_TRY(api::check_flag("gemvjit_warmup_options.require_cache", options->require_cache));
+    run.on_kernel = api::to_callback(options->on_kernel, options->user);
+    run.cancel = options->cancel;
+    run.compile_only = options->compile_only != 0;
+    run.require_cache = options->require_cache != 0;
+  }
+  const gemvjit::WarmupResult result = gemvjit::warm_up(*context->impl, requests, run);
+  if (options != nullptr && options->problem_status != nullptr) {
+    for (size_t i = 0; i < count; ++i) options->problem_status[i] = api::to_c(result.problems[i].code());
+  }
+  return result.overall;
+}
+
+}  // namespace
+
+gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                              const gemvjit_warmup_options* options) {
+  return api::guarded([&] { return warm_up(context, problems, count, options); });
+}
+
+gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                            gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    return gemvjit::plan(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
+}
+
+gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                             gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    return gemvjit::check(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
+}

@@ -1,0 +1,33 @@
+#include "src/runtime/compiler_pool.h"
+
+#include <fmt/format.h>
+
+namespace gemvjit {
+
+Result<CompilerPool::Choice> CompilerPool::choose(std::span<const KernelKey> candidates) {
+  if (candidates.empty()) return Status(StatusCode::internal_error, "no target to compile for");
+  const KernelKey& wanted = candidates.front();
+  GEMVJIT_TRY_ASSIGN(const std::shared_ptr<Compiler> compiler,
+                     compiler_for(wanted.arch.sm, fmt::format("to compile {}", wanted.text())));
+  std::string tried;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (compiler->supports(candidates[i].arch)) return Choice{compiler, i};
+    tried += (i == 0 ? "" : ", ") + candidates[i].arch.text();
+  }
+  std::string supported;
+  for (const int sm : compiler->supported_sms()) supported += fmt::format("{}sm_{}", supported.empty() ? "" : ", ", sm);
+  return Status(StatusCode::no_compiler, fmt::format("{} ({}) does not compile for {}; it supports {}",
+                                                     compiler->version(), compiler->path(), tried, supported));
+}
+
+Result<std::shared_ptr<Compiler>> CompilerPool::compiler_for(int sm, const std::string& purpose) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = compilers_.find(sm); found != compilers_.end()) return found->second;
+  Result<std::unique_ptr<Compiler>> opened = factory_(sm, purpose);
+  Result<std::shared_ptr<Compiler>> shared = opened ? Result<std::shared_ptr<Compiler>>(std::move(opened).value())
+                                                    : Result<std::shared_ptr<Compiler>>(opened.status());
+  compilers_.emplace(sm, shared);
+  return shared;
+}
+
+}  // namespace gemvjit

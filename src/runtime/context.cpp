@@ -1,0 +1,160 @@
+#include "src/runtime/context.h"
+
+#include <fmt/format.h>
+
+#include "src/catalog/arch.h"
+
+namespace gemvjit {
+namespace {
+
+constexpr int no_device = -1;
+
+// The targets of a device that can exist: those for one chip or family came with clusters, so that an older device has
+// the plain one only.
+std::vector<Arch> possible_targets(int major, int minor) {
+  std::vector<Arch> targets;
+  for (const Arch& arch : targets_for_device(major, minor)) {
+    const Result<ArchFacts> facts = arch_facts(arch);
+    if (facts && (arch.suffix == 0 || facts->has_clusters)) targets.push_back(arch);
+  }
+  return targets;
+}
+
+}  // namespace
+
+Dependencies default_dependencies() {
+  Dependencies dependencies;
+  dependencies.driver = [](const std::string& purpose) { return cuda::load_driver(purpose); };
+  dependencies.compiler = [search = cuda::nvrtc_search_from_environment()](
+                              int sm, const std::string& purpose) -> Result<std::unique_ptr<Compiler>> {
+    GEMVJIT_TRY_ASSIGN(auto nvrtc, cuda::load_nvrtc(search, sm, purpose));
+    return make_nvrtc_compiler(std::move(nvrtc));
+  };
+  dependencies.store = [](const std::string& root, Log log) {
+    return root.empty() ? make_memory_store() : make_dir_store(root, std::move(log));
+  };
+  return dependencies;
+}
+
+Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Dependencies dependencies) {
+  GEMVJIT_TRY_ASSIGN(TuningTables tables, TuningTables::load(options.tuning_dir));
+  Log log = Log::create(options.log_level, options.log_sink);
+  std::unique_ptr<Context> context(
+      new Context(std::move(options), std::move(dependencies), std::move(log), std::move(tables)));
+  GEMVJIT_TRY(context->open_device());
+  ResolverParts parts;
+  parts.store = context->store_.get();
+  parts.compilers = &context->compilers_;
+  parts.registry = &context->registry_;
+  parts.counters = &context->counters_;
+  parts.device = context->device_.get();
+  parts.sealed = &context->sealed_;
+  parts.on_target = [raw = context.get()](const Arch& arch) { raw->note_target(arch); };
+  parts.dump_dir = context->options_.dump_dir;
+  parts.log = context->log_;
+  context->resolver_ = std::make_unique<Resolver>(std::move(parts));
+  return context;
+}
+
+Context::Context(ContextOptions options, Dependencies dependencies, Log log, TuningTables tables)
+    : options_(std::move(options)),
+      dependencies_(std::move(dependencies)),
+      log_(std::move(log)),
+      tables_(std::move(tables)),
+      store_(dependencies_.store(options_.cache_dir, log_)),
+      compilers_(dependencies_.compiler) {}
+
+Context::~Context() {
+  // After a fork, or while the process ends, the driver may refuse all of this; what it holds goes with the process.
+  registry_.unload_all();
+  if (device_ != nullptr) (void)device_->driver->cuDevicePrimaryCtxRelease(device_->device);
+}
+
+// The ordinal to use; no_device if the current one was asked for and there is none.
+Result<int> Context::choose_ordinal(const cuda::DriverApi& driver) const {
+  int count = 0;
+  if (const CUresult result = driver.cuDeviceGetCount(&count); result != CUDA_SUCCESS) {
+    return cuda::cuda_status(driver, result, "cuDeviceGetCount");
+  }
+  if (options_.device >= 0) {
+    if (options_.device < count) return options_.device;
+    return Status(StatusCode::no_driver, fmt::format("device {} was asked for, and the driver ({}) shows {}",
+                                                     options_.device, driver.path, count));
+  }
+  if (count == 0) return no_device;
+  CUcontext current = nullptr;
+  CUdevice device = 0;
+  if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr &&
+      driver.cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+    return static_cast<int>(device);  // the driver's handle of a device is its ordinal
+  }
+  return 0;
+}
+
+Status Context::open_device() {
+  if (options_.device == device_none) return Status::ok();
+  auto driver = dependencies_.driver("to find the device of a context");
+  if (!driver) {
+    if (options_.device >= 0) return driver.status();
+    log_.info("no device: {}", driver.status().message());
+    return Status::ok();
+  }
+  GEMVJIT_TRY_ASSIGN(const int ordinal, choose_ordinal(**driver));
+  if (ordinal == no_device) {
+    log_.info("no device: the driver ({}) shows none", (*driver)->path);
+    return Status::ok();
+  }
+  auto opened = std::make_unique<Device>();
+  opened->driver = *driver;
+  const cuda::DriverApi& api = *opened->driver;
+  const auto call = [&](CUresult result, const char* doing) {
+    return result == CUDA_SUCCESS ? Status::ok()
+                                  : cuda::cuda_status(api, result, fmt::format("{} of device {}", doing, ordinal));
+  };
+  int major = 0;
+  int minor = 0;
+  GEMVJIT_TRY(call(api.cuDeviceGet(&opened->device, ordinal), "cuDeviceGet"));
+  GEMVJIT_TRY(call(api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, opened->device),
+                   "cuDeviceGetAttribute (compute capability)"));
+  GEMVJIT_TRY(call(api.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, opened->device),
+                   "cuDeviceGetAttribute (compute capability)"));
+  char name[256] = {};
+  if (api.cuDeviceGetName(name, sizeof name, opened->device) == CUDA_SUCCESS) opened->name = name;
+  opened->targets = possible_targets(major, minor);
+  if (opened->targets.empty()) {
+    if (options_.device < 0) {
+      log_.warning("no device: {} (compute capability {}.{}) is older than 8.0", opened->name, major, minor);
+      return Status::ok();
+    }
+    return {StatusCode::unsupported,
+            fmt::format("device {} ({}) has compute capability {}.{}; 8.0 and newer are served", ordinal, opened->name,
+                        major, minor)};
+  }
+  GEMVJIT_TRY(call(api.cuDevicePrimaryCtxRetain(&opened->primary, opened->device), "cuDevicePrimaryCtxRetain"));
+  for (const Arch& arch : opened->targets) target_texts_.push_back(arch.text());
+  device_ = std::move(opened);
+  log_.debug("device {}: {}, {}", ordinal, device_->name, target_texts_.front());
+  return Status::ok();
+}
+
+const char* Context::device_target_text() const {
+  if (device_ == nullptr) return nullptr;
+  return target_texts_[target_index_.load(std::memory_order_relaxed)].c_str();
+}
+
+bool Context::is_native(const Arch& arch) const {
+  if (device_ == nullptr) return false;
+  for (const Arch& target : device_->targets) {
+    if (target == arch) return true;
+  }
+  return false;
+}
+
+void Context::note_target(const Arch& arch) {
+  if (device_ == nullptr) return;
+  for (std::size_t i = 0; i < device_->targets.size(); ++i) {
+    if (device_->targets[i] == arch) target_index_.store(i, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace gemvjit

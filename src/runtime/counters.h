@@ -1,0 +1,40 @@
+// Counters of one context. Relaxed atomics: each is exact, together they may be of slightly different moments.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace gemvjit {
+
+// Counts from many threads at once without a cache line that all of them fight for. The shard follows from where the
+// caller's stack lies: no thread-local storage, which may be allocated at its first use in a thread.
+class ShardedCounter {
+ public:
+  void add_one() {
+    const char here = 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(&here) >> 16;
+    shards_[address * 0x9E3779B97F4A7C15u >> 60].value.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t total() const {
+    std::uint64_t sum = 0;
+    for (const Shard& shard : shards_) sum += shard.value.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+ private:
+  struct alignas(64) Shard {
+    std::atomic<std::uint64_t> value{0};
+  };
+  std::array<Shard, 16> shards_;
+};
+
+struct Counters {
+  ShardedCounter launches;
+  std::atomic<std::uint64_t> launch_misses{0};
+  std::atomic<std::uint64_t> compiles{0}, compile_failures{0}, compile_milliseconds{0};
+  std::atomic<std::uint64_t> cache_hits{0}, cache_misses{0}, cache_writes{0}, cache_write_failures{0};
+  std::atomic<std::uint64_t> untuned_kernels{0};
+};
+
+}  // namespace gemvjit

@@ -1,0 +1,169 @@
+#include "src/runtime/inspect.h"
+
+#include <fmt/format.h>
+
+#include "src/base/files.h"
+#include "src/catalog/arch.h"
+
+namespace gemvjit {
+namespace {
+
+// The target that questions about one problem are answered for.
+Result<Arch> target_of(const Context& context, const ProblemRequest& request) {
+  if (!request.arch && context.device() != nullptr) return context.device_target();
+  GEMVJIT_TRY_ASSIGN(const std::vector<Arch> targets, targets_of(context, request));
+  return targets.front();
+}
+
+Status check_request(const ProblemRequest& request) {
+  GEMVJIT_TRY(request.malformed);
+  return check_problem(request.problem);
+}
+
+// How a cache entry stands that has a file: not_found, entry_damaged, or the entry. Reads the file only.
+Result<Entry> look_at_file(const std::string& path, const EntryId& id) {
+  Result<Bytes> bytes = read_file(path, entry_size_limit);
+  if (!bytes) {
+    if (bytes.status().code() == StatusCode::not_found) return bytes.status();
+    return Status(StatusCode::entry_damaged, bytes.status().message());
+  }
+  Result<Entry> entry = decode_entry(*bytes);
+  if (!entry) return Status(StatusCode::entry_damaged, fmt::format("{}: {}", path, entry.status().message()));
+  if (!(entry->id == id)) {
+    return Status(StatusCode::entry_damaged, fmt::format("{} holds another kernel: {}", path, entry->id.key.text()));
+  }
+  return entry;
+}
+
+Result<Entry> look_up(const Context& context, const EntryId& id) {
+  const std::string path = context.store().path_of(id);
+  if (!path.empty()) return look_at_file(path, id);
+  std::optional<Entry> entry = context.store().get(id);
+  if (entry) return std::move(*entry);
+  return Status(StatusCode::not_found, "not in memory, and there is no cache directory");
+}
+
+KernelReport check_item(const Context& context, const WorkItem& item) {
+  Status damaged;
+  for (const KernelKey& key : item.candidates) {
+    const Result<Recipe> recipe = specialize(key);
+    if (!recipe) continue;
+    const Result<Entry> entry = look_up(context, recipe->id());
+    if (entry) {
+      KernelReport report = describe_item(context, item, key);
+      describe_entry(report, *entry);
+      report.outcome = Outcome::cached;
+      return report;
+    }
+    if (damaged && entry.status().code() == StatusCode::entry_damaged) damaged = entry.status();
+  }
+  KernelReport report = describe_item(context, item, item.key());
+  report.outcome = damaged ? Outcome::missing : Outcome::failed;
+  report.status =
+      !damaged ? damaged
+               : Status(StatusCode::not_ready, fmt::format("{} is not in the cache: run a warmup", item.key().text()));
+  return report;
+}
+
+// Plans, then makes a report for each kernel; the first failure of a problem in `failure`.
+template <typename MakeReport>
+Status for_each_kernel(const Context& context, std::span<const ProblemRequest> requests,
+                       const KernelCallback& on_kernel, const MakeReport& make_report) {
+  const WorkPlan work = plan_work(context, requests);
+  std::size_t done = 0;
+  for (const WorkItem& item : work.items) {
+    KernelReport report = make_report(item);
+    report.done = ++done;
+    report.total = work.items.size();
+    if (on_kernel && !on_kernel(report)) return {StatusCode::cancelled, "cancelled by the caller"};
+  }
+  for (const Status& status : work.problem_status) GEMVJIT_TRY(status);
+  return Status::ok();
+}
+
+std::string explain_nt(const Context& context, const ProblemRequest& request, int nt, const Arch& arch) {
+  const std::string head =
+      request.problem.family == Family::dequantize_rows ? "  kernel: " : fmt::format("  nt={}: ", nt);
+  const Result<Choice> choice = context.tables().lookup(arch, request.problem, nt, request.allow_untuned);
+  if (!choice) return head + choice.status().message() + "\n";
+  const Result<KernelKey> key = make_key(request.problem, nt, choice->tile, choice->pdl_wins, arch);
+  if (!key) return head + "rejected: " + key.status().message() + "\n";
+  std::string text = fmt::format("{}{}\n    {}\n    configuration: {} ({})", head, key->text(), flags_text(key->flags),
+                                 match_name(choice->match), choice->provenance);
+  if (choice->time_us > 0) text += fmt::format(", measured {:.2f} us", choice->time_us);
+  if (choice->alternative_us > 0) text += fmt::format(", the best other way {:.2f} us", choice->alternative_us);
+  const Result<ArchFacts> facts = arch_facts(arch);
+  const char* pdl = !request.problem.pdl       ? "off: not allowed by the problem"
+                    : facts && !facts->has_pdl ? "off: the target has none"
+                    : !choice->pdl_wins        ? "off: the table says that it loses here"
+                                               : "on";
+  const bool loaded = context.registry().find_key(*key) != nullptr;
+  return text + fmt::format("\n    pdl {}; {}\n", pdl, loaded ? "loaded" : "not loaded");
+}
+
+}  // namespace
+
+Status supported(const Context& context, const ProblemRequest& request) {
+  GEMVJIT_TRY(check_request(request));
+  ProblemRequest any = request;
+  any.allow_untuned = true;
+  for (const int nt : nt_values(request.problem.family)) {
+    if (request.nt != 0 && nt != request.nt) continue;
+    const Result<WorkItem> item = plan_kernel(context, any, nt);
+    if (!item) return item.status();
+  }
+  return plan_work(context, {&any, 1}).problem_status.front();  // says what is wrong with a misnamed nt
+}
+
+Result<int> pick_nt(const Context& context, const ProblemRequest& request, std::int64_t m) {
+  GEMVJIT_TRY(check_request(request));
+  GEMVJIT_TRY_ASSIGN(const Arch arch, target_of(context, request));
+  return context.tables().pick_nt(arch, request.problem, m, request.allow_untuned);
+}
+
+Result<bool> is_tuned(const Context& context, const ProblemRequest& request) {
+  GEMVJIT_TRY(check_request(request));
+  GEMVJIT_TRY_ASSIGN(const Arch arch, target_of(context, request));
+  return context.tables().tuned(arch, request.problem);
+}
+
+Result<std::string> explain(const Context& context, const ProblemRequest& request, std::int64_t m) {
+  GEMVJIT_TRY(check_request(request));
+  GEMVJIT_TRY_ASSIGN(const Arch arch, target_of(context, request));
+  const FamilyRow& row = family_row(request.problem.family);
+  std::string text = fmt::format("{} N={} K={}{} M={} on {}\n", row.name, request.problem.n, request.problem.k,
+                                 request.problem.silu_mul ? " silu_mul" : "", m, arch.text());
+  if (row.has_tokens) {
+    const int nt = context.tables().pick_nt(arch, request.problem, m, request.allow_untuned);
+    if (nt != 0) {
+      text += fmt::format("choice: nt={}\n", nt);
+    } else if (nt_for_m(m) == 0) {
+      text += fmt::format("choice: none, M must be 1 to 32\n");
+    } else {
+      text += fmt::format("choice: none, no {}configuration covers this M and is the fastest: take another path\n",
+                          request.allow_untuned ? "" : "measured ");
+    }
+  }
+  for (const int nt : nt_values(request.problem.family)) text += explain_nt(context, request, nt, arch);
+  return text;
+}
+
+Status plan(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel) {
+  return for_each_kernel(context, requests, on_kernel,
+                         [&](const WorkItem& item) { return describe_item(context, item, item.key()); });
+}
+
+Status check(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel) {
+  Status damaged;
+  Status missing;
+  GEMVJIT_TRY(for_each_kernel(context, requests, on_kernel, [&](const WorkItem& item) {
+    KernelReport report = check_item(context, item);
+    Status& first = report.outcome == Outcome::failed ? damaged : missing;
+    if (first && !report.status) first = report.status;
+    return report;
+  }));
+  if (!damaged) return damaged;
+  return missing;
+}
+
+}  // namespace gemvjit

@@ -1,0 +1,27 @@
+#include "src/runtime/kernel_report.h"
+
+namespace gemvjit {
+
+KernelReport describe_item(const Context& context, const WorkItem& item, const KernelKey& key) {
+  KernelReport report;
+  report.key = key;
+  report.match = item.choice.match;
+  report.problem_index = item.problems.empty() ? 0 : item.problems.front();
+  if (const Result<KernelSpec> spec = describe_key(key); spec) {
+    report.family = spec->family;
+    report.dynamic_smem_bytes = launch_config(*spec).smem_bytes;
+  }
+  if (const Result<Recipe> recipe = specialize(key); recipe) {
+    report.digest = to_hex(recipe->digest);
+    report.path = context.store().path_of(recipe->id());
+  }
+  return report;
+}
+
+void describe_entry(KernelReport& report, const Entry& entry) {
+  report.compile_ms = entry.cubin.compile_ms;
+  report.resources = entry.cubin.resources;
+  report.cubin_bytes = entry.cubin.bytes.size();
+}
+
+}  // namespace gemvjit

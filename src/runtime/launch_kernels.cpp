@@ -1,0 +1,92 @@
+#include "src/runtime/launch_kernels.h"
+
+#include "src/runtime/work_plan.h"
+
+namespace gemvjit {
+namespace {
+
+// A stream that captures, or of which the driver does not say that it does not: nothing may be loaded.
+bool may_capture(const Device& device, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return device.driver->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+CUcontext current_context(const Device& device) {
+  CUcontext current = nullptr;
+  if (device.driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == device.primary) return nullptr;
+  return current;
+}
+
+// Makes the kernel for a launch that found none; nullptr in `kernel` with an ok status where that is not allowed.
+Status compile_on_miss(Context& context, const LaunchShape& shape, std::int64_t m, CUstream stream,
+                       const LoadedKernel*& kernel) {
+  if (!context.options().compile_on_miss || context.sealed() || may_capture(*context.device(), stream)) {
+    return Status::ok();
+  }
+  ProblemRequest request;
+  request.problem = {shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed};
+  request.allow_untuned = true;  // a launch asks for the kernel, not for advice
+  GEMVJIT_TRY_ASSIGN(const WorkItem item,
+                     plan_kernel(context, request, family_row(shape.family).has_tokens ? nt_for_m(m) : 0));
+  {
+    const std::lock_guard lock(context.miss_mutex);
+    const auto failed = context.miss_failures.find(item.key());
+    if (failed != context.miss_failures.end()) return failed->second;
+  }
+  const Result<Ready> ready = context.resolver().resolve(item.candidates, current_context(*context.device()));
+  if (ready) {
+    kernel = ready->kernel;
+    return Status::ok();
+  }
+  if (ready.status().code() == StatusCode::sealed) return Status::ok();  // sealed meanwhile
+  const std::lock_guard lock(context.miss_mutex);
+  context.miss_failures.emplace(item.key(), ready.status());
+  return ready.status();
+}
+
+LaunchOutcome find_or_compile(Context& context, const LaunchShape& shape, std::int64_t m, CUstream stream,
+                              const LoadedKernel*& kernel) {
+  const KernelRegistry::Found found = context.registry().find(shape, m);
+  kernel = found.kernel;
+  if (kernel != nullptr) [[likely]]
+    return {};
+  if (context.device() == nullptr) return {StatusCode::no_driver, {}};
+  if (Status compiled = compile_on_miss(context, shape, m, stream, kernel); !compiled) {
+    const StatusCode code = compiled.code();
+    return {code, std::move(compiled)};
+  }
+  if (kernel != nullptr) return {};
+  if (found.shape_known) return {StatusCode::m_not_covered, {}};
+  context.counters().launch_misses.fetch_add(1, std::memory_order_relaxed);
+  return {StatusCode::not_ready, {}};
+}
+
+template <typename Arguments>
+LaunchOutcome launch_kernel(Context& context, const LaunchShape& shape, std::int64_t m, Arguments& arguments,
+                            CUstream stream) {
+  const LoadedKernel* kernel = nullptr;
+  LaunchOutcome outcome = find_or_compile(context, shape, m, stream, kernel);
+  if (kernel == nullptr) [[unlikely]]
+    return outcome;
+  auto pointers = argument_pointers(arguments);
+  const cuda::DriverApi& driver = *context.device()->driver;
+  const CUresult result = launch(driver, kernel->kernel, kernel->config, pointers.data(), stream);
+  if (result != CUDA_SUCCESS) [[unlikely]] {
+    return {StatusCode::cuda_error, cuda::cuda_status(driver, result, "launching " + kernel->spec.key.text())};
+  }
+  context.counters().launches.add_one();
+  return outcome;
+}
+
+}  // namespace
+
+LaunchOutcome launch_gemv(Context& context, const LaunchShape& shape, GemvArguments& arguments, CUstream stream) {
+  return launch_kernel(context, shape, arguments.m, arguments, stream);
+}
+
+LaunchOutcome launch_dequantize(Context& context, const LaunchShape& shape, DequantizeArguments& arguments,
+                                CUstream stream) {
+  return launch_kernel(context, shape, 0, arguments, stream);
+}
+
+}  // namespace gemvjit

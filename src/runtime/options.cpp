@@ -1,0 +1,105 @@
+#include "src/runtime/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <thread>
+
+#include "cache/store.h"
+
+namespace gemvjit {
+namespace {
+
+constexpr OptionRow rows[] = {
+#define X(name, variable, default_text, text) {#name, variable, default_text, text},
+    GEMVJIT_RUNTIME_OPTIONS(X)
+#undef X
+};
+
+// One row by name, so that code says option::log_level where it needs the variable.
+namespace option {
+#define X(name, variable, default_text, text) constexpr OptionRow name{#name, variable, default_text, text};
+GEMVJIT_RUNTIME_OPTIONS(X)
+#undef X
+}  // namespace option
+
+// A variable that is set to nothing counts as not set.
+std::optional<std::string> variable_of(const OptionRow& row, const EnvironmentReader& environment) {
+  std::optional<std::string> value = environment(row.variable);
+  if (value && value->empty()) value.reset();
+  return value;
+}
+
+Status refuse(const OptionRow& row, const std::string& from, const std::string& value) {
+  return {StatusCode::invalid_argument,
+          fmt::format("{} \"{}\" is not accepted for {}: {}", from, value, row.name, row.text)};
+}
+
+int default_compile_threads() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8); }
+
+Result<int> choose_compile_threads(const OptionRequest& request, const EnvironmentReader& environment) {
+  const auto in_range = [](int threads) { return threads >= 1 && threads <= max_compile_threads; };
+  if (request.compile_threads != 0) {
+    if (in_range(request.compile_threads)) return request.compile_threads;
+    return refuse(option::compile_threads, "the value", std::to_string(request.compile_threads));
+  }
+  const std::optional<std::string> text = variable_of(option::compile_threads, environment);
+  if (!text) return default_compile_threads();
+  int threads = 0;
+  const char* end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, threads);
+  if (parsed.ec == std::errc() && parsed.ptr == end && in_range(threads)) return threads;
+  return refuse(option::compile_threads, option::compile_threads.variable, *text);
+}
+
+Result<LogLevel> choose_log_level(const OptionRequest& request, const EnvironmentReader& environment) {
+  if (request.log_level) return *request.log_level;
+  LogLevel level = LogLevel::warning;
+  const std::optional<std::string> text = variable_of(option::log_level, environment);
+  if (text && !parse_log_level(*text, level)) return refuse(option::log_level, option::log_level.variable, *text);
+  return level;
+}
+
+std::string choose_cache(const OptionRequest& request, const EnvironmentReader& environment) {
+  if (request.cache_dir) return *request.cache_dir;
+  CacheEnvironment values;
+  values.gemvjit_cache_dir = variable_of(option::cache_dir, environment).value_or("");
+  values.xdg_cache_home = environment("XDG_CACHE_HOME").value_or("");
+  values.home = environment("HOME").value_or("");
+  return choose_cache_dir("", values);
+}
+
+std::string choose_folder(const std::optional<std::string>& requested, const OptionRow& row,
+                          const EnvironmentReader& environment) {
+  return requested ? *requested : variable_of(row, environment).value_or("");
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() { return rows; }
+
+EnvironmentReader process_environment() {
+  return [](const char* variable) -> std::optional<std::string> {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) return std::nullopt;
+    return std::string(value);
+  };
+}
+
+Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment) {
+  if (request.device < device_none) return refuse(option::device, "the value", std::to_string(request.device));
+  ContextOptions options;
+  options.device = request.device;
+  options.compile_on_miss = request.compile_on_miss;
+  options.cache_dir = choose_cache(request, environment);
+  options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);
+  options.dump_dir = choose_folder(request.dump_dir, option::dump_dir, environment);
+  GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));
+  GEMVJIT_TRY_ASSIGN(options.log_level, choose_log_level(request, environment));
+  options.log_sink = request.log_sink;
+  return options;
+}
+
+}  // namespace gemvjit

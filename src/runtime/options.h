@@ -1,0 +1,71 @@
+// Run-time options: one table, one reading of the environment, one order: default < environment < what the caller set.
+// This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
+// src/cuda.
+//
+// docs/configuration.md shows the same table; a test holds the two together.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "src/base/log.h"
+#include "src/base/status.h"
+
+namespace gemvjit {
+
+// X(name, environment variable or "", default for people, text)
+#define GEMVJIT_RUNTIME_OPTIONS(X)                                                                                    \
+  X(cache_dir, "GEMVJIT_CACHE_DIR", "$XDG_CACHE_HOME/gemvjit, else $HOME/.cache/gemvjit, else memory only",           \
+    "folder of compiled kernels")                                                                                     \
+  X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
+  X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
+  X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
+    "kernels built at a time, 1 to 256; each may take 500 MB")                                                        \
+  X(log_level, "GEMVJIT_LOG", "warning", "debug, info, warning, error or off")                                        \
+  X(on_miss, "", "fail", "a launch that was not warmed: fail, or compile unless the stream captures or it is sealed") \
+  X(device, "", "current", "an ordinal, the device of the current CUDA context, or none")
+
+struct OptionRow {
+  const char* name;
+  const char* variable;      // "" if the environment has no say
+  const char* default_text;  // for people
+  const char* text;
+};
+std::span<const OptionRow> option_rows();
+
+inline constexpr int device_current = -1;  // the current context's device, else device 0, else none
+inline constexpr int device_none = -2;     // never open libcuda
+inline constexpr int max_compile_threads = 256;
+
+// What a caller set; empty means "not set".
+struct OptionRequest {
+  int device = device_current;
+  bool compile_on_miss = false;
+  std::optional<std::string> cache_dir;  // "": memory only
+  std::optional<std::string> tuning_dir, dump_dir;
+  int compile_threads = 0;  // 0: not set
+  std::optional<LogLevel> log_level;
+  Log::Sink log_sink;  // none: stderr
+};
+
+// What a context works with.
+struct ContextOptions {
+  int device = device_current;
+  bool compile_on_miss = false;
+  std::string cache_dir;  // "": memory only
+  std::string tuning_dir, dump_dir;
+  int compile_threads = 1;
+  LogLevel log_level = LogLevel::warning;
+  Log::Sink log_sink;
+};
+
+// The value of a variable, or nothing. Tests give their own.
+using EnvironmentReader = std::function<std::optional<std::string>(const char* variable)>;
+EnvironmentReader process_environment();
+
+// invalid_argument, naming the option or the variable and what is accepted, for a value that means nothing.
+Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment);
+
+}  // namespace gemvjit

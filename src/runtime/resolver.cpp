@@ -1,0 +1,217 @@
+#include "src/runtime/resolver.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "src/base/files.h"
+#include "src/launch/launcher.h"
+#include "src/runtime/single_flight.h"
+
+namespace gemvjit {
+namespace {
+
+// Builds under way in this process. Never destroyed: threads may run while the process ends.
+SingleFlight<Result<Delivered>>& builds_under_way() {
+  static auto& flights = *new SingleFlight<Result<Delivered>>;
+  return flights;
+}
+
+// Kernels that land in one place may share a build: stores of one directory, or one store in memory.
+std::string flight_name(const CubinStore& store, const EntryId& id, bool rebuild) {
+  const std::string place = store.root().empty() ? fmt::format("{}", static_cast<const void*>(&store)) : store.root();
+  return fmt::format("{}{} {}", rebuild ? "rebuild " : "", to_hex(id.digest), place);
+}
+
+// Whether the device can run a cluster of the kernel's at all: fewer than the architecture has under MIG or MPS.
+Status check_cluster(const Device& device, const LoadedKernel& kernel) {
+  if (kernel.config.cluster_x <= 1) return Status::ok();
+  LaunchAttributes attributes;
+  marshal_attributes(kernel.config, attributes);
+  CUlaunchConfig config{};
+  config.gridDimX = kernel.config.grid_x;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = kernel.config.block_x;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = kernel.config.smem_bytes;
+  config.attrs = attributes.attributes.data();
+  config.numAttrs = attributes.count;
+  int clusters = 0;
+  const CUresult result =
+      device.driver->cuOccupancyMaxActiveClusters(&clusters, reinterpret_cast<CUfunction>(kernel.kernel), &config);
+  if (result != CUDA_SUCCESS || clusters > 0) return Status::ok();  // a launch tells where the query does not
+  return {StatusCode::unsupported,
+          fmt::format("{}: {} cannot run a cluster of {} CTAs of {} threads and {} bytes of shared memory (is it a "
+                      "partition of a GPU?)",
+                      kernel.spec.key.text(), device.name, kernel.config.cluster_x, kernel.config.block_x,
+                      kernel.config.smem_bytes)};
+}
+
+}  // namespace
+
+Result<Delivered> Resolver::ensure_cached(std::span<const KernelKey> candidates) {
+  return deliver(candidates, Use::cache);
+}
+
+Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use use) {
+  if (candidates.empty()) return Status(StatusCode::internal_error, "a kernel without a key");
+  GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates.front()));
+  const std::string name = flight_name(*parts_.store, recipe.id(), use == Use::compiler_only);
+  for (;;) {
+    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, use); });
+    if (landed.led) return std::move(landed.value);
+    if (landed.value) {
+      Delivered shared = std::move(landed.value).value();
+      shared.compiled = false;
+      parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
+      return shared;
+    }
+    // The leader was another context, and what stopped it (its seal, its compiler) need not stop this one.
+    const StatusCode code = landed.value.status().code();
+    if (code != StatusCode::sealed && code != StatusCode::no_compiler) return landed.value.status();
+    if (code == StatusCode::sealed && parts_.sealed->load()) return landed.value.status();
+    if (code == StatusCode::no_compiler) return find_or_build(candidates, use);
+  }
+}
+
+Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, Use use) {
+  if (use == Use::cache) {
+    for (const KernelKey& key : candidates) {
+      GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(key));
+      std::optional<Entry> entry = parts_.store->get(recipe.id());
+      if (!entry) continue;
+      parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
+      return Delivered{std::make_shared<const Entry>(std::move(*entry)), false, Status::ok(),
+                       parts_.store->path_of(recipe.id())};
+    }
+    parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
+  }
+  return build(candidates);
+}
+
+Result<Delivered> Resolver::build(std::span<const KernelKey> candidates) {
+  if (parts_.sealed->load()) {
+    return Status(StatusCode::sealed,
+                  fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal",
+                              candidates.front().text()));
+  }
+  GEMVJIT_TRY_ASSIGN(const CompilerPool::Choice choice, parts_.compilers->choose(candidates));
+  const KernelKey& key = candidates[choice.index];
+  if (parts_.on_target && candidates.size() > 1) parts_.on_target(key.arch);  // else the caller named the target
+  GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(key));
+  Result<Cubin> cubin = choice.compiler->compile(recipe);
+  if (!cubin) {
+    parts_.counters->compile_failures.fetch_add(1, std::memory_order_relaxed);
+    const std::string folder = dump(recipe);
+    if (folder.empty()) return cubin.status();
+    return Status(cubin.status().code(), fmt::format("{}\nThe sources are in {}", cubin.status().message(), folder));
+  }
+  parts_.counters->compiles.fetch_add(1, std::memory_order_relaxed);
+  parts_.counters->compile_milliseconds.fetch_add(cubin->compile_ms, std::memory_order_relaxed);
+  parts_.log.debug("compiled {} in {} ms with {}", key.text(), cubin->compile_ms, cubin->compiler_version);
+  if (parts_.log.enabled(LogLevel::debug)) dump(recipe);
+
+  Delivered delivered;
+  auto entry = std::make_shared<Entry>();
+  entry->id = recipe.id();
+  entry->created_unix_seconds = static_cast<std::int64_t>(std::time(nullptr));
+  entry->cubin = std::move(cubin).value();
+  delivered.compiled = true;
+  delivered.path = parts_.store->path_of(entry->id);
+  delivered.kept = parts_.store->put(*entry);
+  auto& written = delivered.kept ? parts_.counters->cache_writes : parts_.counters->cache_write_failures;
+  written.fetch_add(1, std::memory_order_relaxed);
+  delivered.entry = std::move(entry);
+  return delivered;
+}
+
+Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext caller_context) {
+  if (parts_.device == nullptr) {
+    return Status(StatusCode::no_driver, "this context has no device to load a kernel on");
+  }
+  for (const KernelKey& key : candidates) {
+    const LoadedKernel* loaded = parts_.registry->find_key(key);
+    if (loaded == nullptr) continue;
+    if (caller_context != nullptr) GEMVJIT_TRY(prepare(*loaded, caller_context));
+    return Ready{loaded, false, true, Status::ok()};
+  }
+  GEMVJIT_TRY_ASSIGN(Delivered delivered, deliver(candidates, Use::cache));
+  Result<const LoadedKernel*> loaded = load(*delivered.entry, caller_context);
+  const bool may_build = !parts_.sealed->load();
+  if (!loaded && loaded.status().code() == StatusCode::cuda_error && !delivered.compiled && may_build) {
+    parts_.log.warning("{}: the driver refuses the cached kernel {} ({}); it is built again",
+                       delivered.entry->id.key.text(), delivered.path, loaded.status().message());
+    if (const Status removed = parts_.store->remove(delivered.entry->id); !removed) {
+      parts_.log.warning("{} cannot be removed: {}", delivered.path, removed.message());
+    }
+    const KernelKey key = delivered.entry->id.key;
+    GEMVJIT_TRY_ASSIGN(delivered, deliver({&key, 1}, Use::compiler_only));
+    loaded = load(*delivered.entry, caller_context);
+  }
+  if (loaded) return Ready{*loaded, delivered.compiled, false, delivered.kept};
+  if (loaded.status().code() != StatusCode::cuda_error) return loaded.status();
+  return Status(
+      StatusCode::cuda_error,
+      fmt::format("{} cannot be loaded on {}: {} (cache file: {})", delivered.entry->id.key.text(), parts_.device->name,
+                  loaded.status().message(), delivered.path.empty() ? "none" : delivered.path));
+}
+
+Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_context) {
+  auto kernel = std::make_unique<LoadedKernel>();
+  GEMVJIT_TRY_ASSIGN(kernel->spec, describe_key(entry.id.key));
+  kernel->config = launch_config(kernel->spec);
+  // The attribute comes from the compiled code: a kernel that does not wait must not overlap with its predecessor.
+  kernel->config.pdl = kernel->spec.pdl && entry.cubin.waits_for_predecessor;
+  kernel->digest = entry.id.digest;
+  kernel->resources = entry.cubin.resources;
+  kernel->cubin_bytes = entry.cubin.bytes.size();
+  kernel->compile_ms = entry.cubin.compile_ms;
+
+  const std::lock_guard lock(load_mutex_);
+  if (const LoadedKernel* present = parts_.registry->find_key(entry.id.key)) return present;
+  const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
+  GEMVJIT_TRY(guard.status());
+  GEMVJIT_TRY_ASSIGN(kernel->library,
+                     cuda::Library::load(parts_.device->driver, entry.cubin.bytes, entry.cubin.entry_name));
+  kernel->kernel = kernel->library.kernel();
+  Status prepared = prepare(*kernel, nullptr);
+  if (prepared && caller_context != nullptr) prepared = prepare(*kernel, caller_context);
+  if (prepared) prepared = check_cluster(*parts_.device, *kernel);
+  if (!prepared) {
+    kernel->library.unload();
+    return prepared;
+  }
+  return parts_.registry->insert(std::move(kernel));
+}
+
+Status Resolver::prepare(const LoadedKernel& kernel, CUcontext caller_context) const {
+  const Device& device = *parts_.device;
+  const bool nonportable_cluster = kernel.config.cluster_x > 8;
+  const cuda::ContextGuard guard(*device.driver, caller_context != nullptr ? caller_context : device.primary);
+  GEMVJIT_TRY(guard.status());
+  return kernel.library.prepare(device.device, kernel.config.smem_bytes, nonportable_cluster);
+}
+
+// The folder that the sources were written to; "" if none was asked for or it cannot be written.
+std::string Resolver::dump(const Recipe& recipe) const {
+  if (parts_.dump_dir.empty()) return "";
+  const std::string folder = parts_.dump_dir + "/" + recipe.key.text();
+  std::string options;
+  for (const std::string& option : recipe.options) options += option + "\n";
+  const auto write = [&](const std::string& name, const std::string& text) -> Status {
+    const std::size_t slash = name.rfind('/');
+    const std::string directory = slash == std::string::npos ? folder : folder + "/" + name.substr(0, slash);
+    GEMVJIT_TRY(make_directories(directory));
+    return publish_file(directory, slash == std::string::npos ? name : name.substr(slash + 1), text.data(),
+                        text.size());
+  };
+  Status written = write("options.txt", options);
+  for (const SourceFile& source : recipe.sources) {
+    if (written) written = write(source.name, source.text);
+  }
+  if (written) return folder;
+  parts_.log.warning("sources of {} cannot be written: {}", recipe.key.text(), written.message());
+  return "";
+}
+
+}  // namespace gemvjit

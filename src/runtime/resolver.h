@@ -1,0 +1,80 @@
+// Resolver: from a key to a compiled kernel in the cache, and on to a loaded one.
+//
+// A kernel for the context's device may have several names, one for each target that the device takes ("sm_90a",
+// "sm_90"), best first: the candidates. The first that has a cache entry is used; if none has, the first that the
+// compiler supports is built. So a node without NVRTC finds what another one built.
+//
+// A cache problem is never the caller's problem: a kernel that could not be kept is delivered from memory, and says so.
+// Threads: any. Threads of this process that need one kernel share one build, also through different contexts.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "cache/store.h"
+#include "src/base/log.h"
+#include "src/runtime/compiler_pool.h"
+#include "src/runtime/counters.h"
+#include "src/runtime/device.h"
+#include "src/runtime/kernel_registry.h"
+
+namespace gemvjit {
+
+// A compiled kernel, wherever it came from.
+struct Delivered {
+  std::shared_ptr<const Entry> entry;
+  bool compiled = false;  // now, by this call; else it was in the cache or another thread built it
+  Status kept;            // why the cache does not have it, although it was built
+  std::string path;       // of the cache file; "" without a directory
+};
+
+// A kernel that is ready to be launched.
+struct Ready {
+  const LoadedKernel* kernel = nullptr;
+  bool compiled = false;
+  bool was_loaded = false;  // before this call: nothing is known of the cache
+  Status kept;
+};
+
+struct ResolverParts {  // all outlive the resolver
+  CubinStore* store = nullptr;
+  CompilerPool* compilers = nullptr;
+  KernelRegistry* registry = nullptr;
+  Counters* counters = nullptr;
+  const Device* device = nullptr;  // nullptr: ensure_cached() only
+  const std::atomic<bool>* sealed = nullptr;
+  std::function<void(const Arch&)> on_target;  // which target a compile chose; may be empty
+  std::string dump_dir;                        // "": none
+  Log log = Log::silent();
+};
+
+class Resolver {
+ public:
+  explicit Resolver(ResolverParts parts) : parts_(std::move(parts)) {}
+
+  // In the cache, or built and put there. sealed if it would have to be built after the seal; no_compiler,
+  // compile_failed.
+  Result<Delivered> ensure_cached(std::span<const KernelKey> candidates);
+
+  // Loaded, its function resolved in the device's primary context and in `caller_context` (null: none), and registered.
+  // A cached kernel that the driver refuses is removed and built once more; after that the failure names key and file.
+  Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context);
+
+ private:
+  enum class Use { cache, compiler_only };
+  Result<Delivered> deliver(std::span<const KernelKey> candidates, Use use);
+  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, Use use);
+  Result<Delivered> build(std::span<const KernelKey> candidates);
+  Result<const LoadedKernel*> load(const Entry& entry, CUcontext caller_context);
+  Status prepare(const LoadedKernel& kernel, CUcontext caller_context) const;
+  std::string dump(const Recipe& recipe) const;
+
+  ResolverParts parts_;
+  std::mutex load_mutex_;  // one load at a time, so that a kernel is loaded once
+};
+
+}  // namespace gemvjit

@@ -1,0 +1,27 @@
+// warm_up: make every kernel of some problems ready, on several threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/runtime/kernel_report.h"
+
+namespace gemvjit {
+
+struct WarmupOptions {
+  KernelCallback on_kernel;                       // from the threads that build, never from two at once
+  const volatile std::int32_t* cancel = nullptr;  // non-zero: start nothing more
+  bool compile_only = false;                      // load nothing; kernels for other devices are never loaded
+  bool require_cache = false;                     // a kernel that cannot be kept in a directory counts as failed
+};
+
+struct WarmupResult {
+  Status overall;                // ok; cancelled; else the first failure in the order of the problems
+  std::vector<Status> problems;  // the first failure of each problem's kernels, or ok
+};
+
+// Blocks until all is done or what was begun before a cancel has ended. The largest kernels are begun first.
+WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests, const WarmupOptions& options);
+
+}  // namespace gemvjit

@@ -90,7 +90,8 @@ enum { GEMVJIT_DEVICE_CURRENT = -1, /* the current context's device, else device
 
 typedef enum gemvjit_miss_policy {
   GEMVJIT_ON_MISS_FAIL = 0,   /* a launch that was not warmed is NOT_READY */
-  GEMVJIT_ON_MISS_COMPILE = 1 /* it compiles, unless the stream captures or the context is sealed */
+  GEMVJIT_ON_MISS_COMPILE = 1 /* it compiles (also an untuned shape), unless the stream captures or the context is
+                                 sealed. Such a launch may take seconds. What failed once is not tried again. */
 } gemvjit_miss_policy;
 
 typedef enum gemvjit_log_level {
@@ -102,8 +103,8 @@ typedef enum gemvjit_log_level {
   GEMVJIT_LOG_OFF = 5
 } gemvjit_log_level;
 
-/* Called from any thread that uses the context, never from two at once, never from a launch. Must not call back into
- * the library. `message` lives for the call. */
+/* Called from any thread that uses the context, never from two at once, and never from a launch unless that compiles on a
+ * miss. Must not call back into the library. `message` lives for the call. */
 typedef void (*gemvjit_log_callback)(void* user, gemvjit_log_level level, const char* message);
 
 typedef struct gemvjit_options {
@@ -171,7 +172,8 @@ typedef struct gemvjit_problem {
 GEMVJIT_API gemvjit_status gemvjit_problem_init(gemvjit_problem* problem, gemvjit_family family, int64_t n, int64_t k);
 
 /* Whether such a kernel can exist: OK, or INVALID_SHAPE / UNSUPPORTED with the reason in gemvjit_last_error() and, if
- * `reason` is not NULL, in that buffer of `reason_size` bytes (cut to fit, always terminated). Opens nothing. */
+ * `reason` is not NULL, in that buffer of `reason_size` bytes (cut to fit, always terminated). Whether the shape is tuned
+ * does not matter. NO_DRIVER if the problem names no arch and the context has no device. Opens nothing. */
 GEMVJIT_API gemvjit_status gemvjit_supported(const gemvjit_context* context, const gemvjit_problem* problem,
                                              char* reason, size_t reason_size);
 
@@ -217,7 +219,7 @@ typedef struct gemvjit_kernel_info {
   int32_t status;         /* gemvjit_status */
   double milliseconds;    /* time spent on it now */
   uint32_t compile_ms;    /* time its build took, whenever that was */
-  uint32_t registers, smem_bytes, spill_bytes; /* of the compiled code; smem static + dynamic */
+  uint32_t registers, smem_bytes, spill_bytes; /* of the compiled code; smem static + dynamic, spill stores + loads */
   uint64_t cubin_bytes;
   size_t problem_index;   /* the first problem that asked for it */
   size_t done, total;     /* kernels finished, this one included, and in all */
@@ -244,17 +246,22 @@ typedef struct gemvjit_warmup_options {
  * Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and not while
  * a stream captures. `options` may be NULL.
  *
+ * Where a problem names no nt and does not allow untuned configurations, the nt values without a measured one are left
+ * out; UNTUNED if that leaves none.
+ *
  * OK if all are ready; else the first failure in the order of the problems (others still are attempted); CANCELLED if
- * cancelled. Problems are checked first: one that is malformed fails alone. */
+ * cancelled. Problems are checked first: one that is malformed fails alone, and has no callback. */
 GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                           const gemvjit_warmup_options* options);
 
-/* Name the distinct kernels of the problems without looking into the cache (outcome MISSING for all). Opens nothing. */
+/* Name the distinct kernels of the problems without looking into the cache (outcome MISSING for all). Opens nothing. A
+ * malformed problem's status if there is one; CANCELLED if the callback says so. */
 GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                         gemvjit_kernel_callback on_kernel, void* user);
 
 /* Look whether each distinct kernel is in the cache, whole; compiles and loads nothing, opens neither library.
- * OK if all are; NOT_READY if some are not; ENTRY_DAMAGED if one is damaged. */
+ * OK if all are; NOT_READY if some are not (outcome MISSING); ENTRY_DAMAGED if one is damaged or cannot be read (outcome
+ * FAILED). Otherwise as gemvjit_plan. */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
 
@@ -263,7 +270,10 @@ GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit
  * nothing, and may be captured into a graph. The kernel must have been warmed for this context's device (NOT_READY
  * otherwise; see gemvjit_miss_policy), and a context of that device must be current to the thread.
  *
- * M = 0 succeeds without a launch, once the other arguments are found valid. M > 32 is M_NOT_COVERED.
+ * M = 0 succeeds without a launch, once the other arguments are found valid. M > 32 is M_NOT_COVERED, and so is an M that
+ * no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a launch that allows PDL also takes a
+ * kernel that was warmed without it, one that forbids it never takes one that was warmed with it. NO_DRIVER if the context
+ * has no device.
  *
  * READ AHEAD. With pdl, weight, weight_scale and global_scale are read before the previous kernel in the stream has
  * finished. They must not be written by the kernel just before. x is read, and out written, only after it has. */

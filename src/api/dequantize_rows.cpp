@@ -23,7 +23,6 @@ gemvjit_status gemvjit_dequantize_rows(gemvjit_context* context, const gemvjit_d
   return api::guarded_launch([&]() -> gemvjit_status {
     GEMVJIT_TRY_LAUNCH(check_arguments(context, args));
     const gemvjit::LaunchShape shape{args->n, args->k, gemvjit::Family::dequantize_rows, false, args->pdl != 0};
-    if (!api::shape_is_warmed(context, shape)) GEMVJIT_TRY_LAUNCH(api::check_shape(shape));
     gemvjit::DequantizeArguments arguments{args->weight, args->weight_scale, args->out};
     return api::finish_launch(function, shape, 0, gemvjit::launch_dequantize(*context->impl, shape, arguments, stream));
   });

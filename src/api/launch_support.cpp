@@ -63,9 +63,10 @@ gemvjit_status check_shape(const LaunchShape& shape) {
 
 gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std::int64_t m,
                              const LaunchOutcome& outcome) {
+  if (outcome.code == StatusCode::ok) [[likely]]
+    return GEMVJIT_OK;
+  GEMVJIT_TRY_LAUNCH(check_shape(shape));
   switch (outcome.code) {
-    case StatusCode::ok:
-      return GEMVJIT_OK;
     case StatusCode::not_ready:
       return refuse_launch(
           GEMVJIT_NOT_READY,
@@ -89,7 +90,7 @@ gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std
 
 gemvjit_status finish_gemv(gemvjit_context* context, const char* function, const LaunchShape& shape, std::int64_t m,
                            GemvArguments& arguments, CUstream_st* stream) {
-  if (m == 0 || m > 32 || !shape_is_warmed(context, shape)) [[unlikely]] {
+  if (m == 0 || m > 32) [[unlikely]] {
     GEMVJIT_TRY_LAUNCH(check_shape(shape));
     if (m == 0) return GEMVJIT_OK;
     if (m > 32) {

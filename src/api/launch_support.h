@@ -31,14 +31,11 @@ gemvjit_status check_launch_flag(const char* function, const char* name, std::in
 gemvjit_status check_scale_layout(const char* function, std::int32_t layout);
 gemvjit_status check_tokens(const char* function, std::int64_t m, std::int64_t k, std::int64_t x_row_stride);
 
-// The shape's rules. Not needed where a kernel of the shape is registered.
+// The shape's rules. Checked before a launch only for M = 0 and M > 32: a registered kernel proves that its shape is
+// valid.
 gemvjit_status check_shape(const LaunchShape& shape);
-// Whether some kernel of the shape is warmed, which proves that the shape is valid.
-inline bool shape_is_warmed(const gemvjit_context* context, const LaunchShape& shape) {
-  return context->impl->registry().find(shape, 1).shape_known;
-}
 
-// The runtime's answer as a code, with the message of a failure.
+// The runtime's answer as a code, with the message of a failure: that of the shape first, if it breaks a rule.
 gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std::int64_t m,
                              const LaunchOutcome& outcome);
 

@@ -8,7 +8,7 @@ Result<CompilerPool::Choice> CompilerPool::choose(std::span<const KernelKey> can
   if (candidates.empty()) return Status(StatusCode::internal_error, "no target to compile for");
   const KernelKey& wanted = candidates.front();
   GEMVJIT_TRY_ASSIGN(const std::shared_ptr<Compiler> compiler,
-                     compiler_for(wanted.arch.sm, fmt::format("to compile {}", wanted.text())));
+                     compiler_for(wanted.arch.sm, fmt::format("compile {}", wanted.text())));
   std::string tried;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (compiler->supports(candidates[i].arch)) return Choice{compiler, i};

@@ -93,7 +93,7 @@ Result<int> Context::choose_ordinal(const cuda::DriverApi& driver) const {
 
 Status Context::open_device() {
   if (options_.device == device_none) return Status::ok();
-  auto driver = dependencies_.driver("to find the device of a context");
+  auto driver = dependencies_.driver("find the device of a context");
   if (!driver) {
     if (options_.device >= 0) return driver.status();
     log_.info("no device: {}", driver.status().message());

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -72,8 +73,20 @@ Status read_supported_sms(NvrtcApi& api) {
   return Status::ok();
 }
 
-// NVRTC opens libnvrtc-builtins of exactly its own version at the first compile. Without it every compile fails, so
-// find out now, and say which file is to be where.
+// NVRTC opens libnvrtc-builtins of exactly its own version at its first compile, by bare name and so along the loader's
+// path alone: in a pip wheel, or any folder that the loader does not know, it would not see the file beside itself. One
+// that is open already answers to its name, so open that file first. Kept open, as NVRTC itself is. A missing one is
+// no error yet: the loader may know another.
+void open_builtins_beside(const NvrtcApi& api) {
+  const std::string name = fmt::format("/libnvrtc-builtins.so.{}.{}", api.major, api.minor);
+  if (dlopen((parent_of(api.path) + name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
+  char* resolved = realpath(api.path.c_str(), nullptr);  // a link from elsewhere
+  if (resolved == nullptr) return;
+  dlopen((parent_of(resolved) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::free(resolved);
+}
+
+// Without its builtins every compile fails, so find out now, and say which file is to be where.
 Status check_compiles(const NvrtcApi& api) {
   const Probe probe = compile_probe(api, api.supported_sms.back(), 0);
   if (probe.result == NVRTC_SUCCESS) return Status::ok();
@@ -123,6 +136,7 @@ Result<std::shared_ptr<const NvrtcApi>> open_nvrtc(const std::string& file) {
   Dl_info info{};
   const bool named = dladdr(reinterpret_cast<void*>(api->nvrtcVersion), &info) != 0 && info.dli_fname != nullptr;
   api->path = named ? info.dli_fname : file;
+  open_builtins_beside(*api);
   GEMVJIT_TRY(read_supported_sms(*api));
   GEMVJIT_TRY(check_compiles(*api));
   std::shared_ptr<const NvrtcApi> done = std::move(api);

@@ -133,7 +133,9 @@ class CandidateList {
 void add_named(const std::string& named, CandidateList& list) {
   const std::string origin = "GEMVJIT_NVRTC";
   if (is_directory(named)) {
-    if (!list.add_folder(named, origin)) list.add_problem(named, origin, "the folder holds no libnvrtc.so*");
+    const std::size_t end = named.find_last_not_of('/');
+    const std::string folder = end == std::string::npos ? named : named.substr(0, end + 1);
+    if (!list.add_folder(folder, origin)) list.add_problem(named, origin, "the folder holds no libnvrtc.so*");
   } else if (named.find('/') != std::string::npos && !exists(named)) {
     list.add_problem(named, origin, "no such file or folder");
   } else {

@@ -152,24 +152,49 @@ TEST(RealNvrtc, VersionAndTargets) {
   }
 }
 
-// A copy without its builtins, in a process of its own that has not loaded them.
-TEST(RealNvrtc, WithoutItsBuiltinsTheFileToAddIsNamed) {
-  const auto nvrtc = real_nvrtc();
-  if (!nvrtc) GTEST_SKIP() << nvrtc.status().message();
-  const TempDir dir;
-  const std::string copy = place(dir, "alone/libnvrtc.so.13", (*nvrtc)->path);
-  const std::string command = "env -u LD_LIBRARY_PATH '" FIXTURE_LOAD_NVRTC "' '" + copy + "' 2>&1";
-  FILE* child = popen(command.c_str(), "r");
-  ASSERT_NE(child, nullptr);
+// A copy of the real library in a folder that the loader does not know, opened by a fresh process whose loader knows
+// only wrong builtins: an empty library of that name.
+class RealNvrtcCopy : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto nvrtc = real_nvrtc();
+    if (!nvrtc) GTEST_SKIP() << nvrtc.status().message();
+    builtins_name = "libnvrtc-builtins.so." + std::to_string((*nvrtc)->major) + "." + std::to_string((*nvrtc)->minor);
+    real_builtins = std::filesystem::canonical((*nvrtc)->path).parent_path() / builtins_name;
+    if (!std::filesystem::exists(real_builtins)) GTEST_SKIP() << "there is no " << real_builtins;
+    copy = place(dir, "alone/libnvrtc.so.13", (*nvrtc)->path);
+    place(dir, "wrong/" + builtins_name, FIXTURE_EMPTY_LIBRARY);
+  }
+
+  // The exit status of the fresh process, and what it wrote.
+  int load_copy(std::string& output) {
+    const std::string environment = "env LD_LIBRARY_PATH='" + dir.path("wrong") + "' ";
+    const std::string command = environment + "'" FIXTURE_LOAD_NVRTC "' '" + copy + "' 2>&1";
+    FILE* child = popen(command.c_str(), "r");
+    if (child == nullptr) return -1;
+    char buffer[256];
+    while (fgets(buffer, sizeof buffer, child) != nullptr) output += buffer;
+    const int status = pclose(child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  TempDir dir;
+  std::string copy, builtins_name;
+  std::filesystem::path real_builtins;
+};
+
+TEST_F(RealNvrtcCopy, WithoutItsBuiltinsTheFileToAddIsNamed) {
   std::string output;
-  char buffer[256];
-  while (fgets(buffer, sizeof buffer, child) != nullptr) output += buffer;
-  const int status = pclose(child);
-  ASSERT_TRUE(WIFEXITED(status)) << output;
-  if (WEXITSTATUS(status) == 0) GTEST_SKIP() << "the loader finds the builtins of " << (*nvrtc)->path << " everywhere";
-  EXPECT_EQ(WEXITSTATUS(status), 1) << output;
-  EXPECT_THAT(output, AllOf(HasSubstr("libnvrtc-builtins.so." + std::to_string((*nvrtc)->major)),
-                            HasSubstr("folder " + dir.path("alone")), HasSubstr(copy)));
+  EXPECT_EQ(load_copy(output), 1);
+  EXPECT_THAT(output,
+              AllOf(HasSubstr("its " + builtins_name), HasSubstr("folder " + dir.path("alone")), HasSubstr(copy)));
+}
+
+// As in a pip wheel. NVRTC by itself would take the wrong ones.
+TEST_F(RealNvrtcCopy, TakesTheBuiltinsBesideIt) {
+  place(dir, "alone/" + builtins_name, real_builtins.string());
+  std::string output;
+  EXPECT_EQ(load_copy(output), 0) << output;
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     const i64 step = first_step + static_cast<i64>(s) * kSplits;
     if (step < kSteps) load_stage(ring[s], weights, step, t);
   }
-  const float scale = *global_scale;
+  const float scale = ld_global_scale(global_scale);
 
   wait_for_previous_kernel();
 

@@ -5,28 +5,35 @@
 
 namespace gemvjit {
 
-// Weights and scales: written by no kernel that may still run, read once by this grid, so not kept in L1. `volatile`
-// keeps their place before the wait for the previous kernel.
+// Weights and scales: written by no kernel that may still run, and requested before the wait for the previous kernel.
+// They are ordinary loads on purpose: the assembler moves the wait ahead of non-coherent (.nc) loads, and then nothing
+// runs under the previous kernel. tests/compile holds the order in the machine code.
+// Weights are read once by this grid, so they are not kept in L1.
 __device__ __forceinline__ U32x4 ld_weight_16(const void* p) {
   U32x4 d;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
                : "l"(p));
   return d;
 }
 __device__ __forceinline__ void ld_weight_8(const void* p, u32& low, u32& high) {
-  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p));
+  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p));
 }
-// A scale's 16-byte line serves four rows of this CTA or its neighbours: kept in L1.
+// A scale's 32-byte sector also holds scales of neighbouring rows: kept in L1.
 __device__ __forceinline__ u16 ld_scale_2(const void* p) {
   u16 d;
-  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(d) : "l"(p));
+  asm volatile("ld.global.L1::evict_last.u16 %0, [%1];" : "=h"(d) : "l"(p));
   return d;
 }
 __device__ __forceinline__ u8 ld_scale_1(const void* p) {
   u16 d;
-  asm volatile("ld.global.nc.u8 %0, [%1];" : "=h"(d) : "l"(p));
+  asm volatile("ld.global.L1::evict_last.u8 %0, [%1];" : "=h"(d) : "l"(p));
   return static_cast<u8>(d);
+}
+__device__ __forceinline__ float ld_global_scale(const float* p) {
+  float d;
+  asm volatile("ld.global.L1::evict_last.f32 %0, [%1];" : "=f"(d) : "l"(p));
+  return d;
 }
 
 // Activations: written by the previous kernel, so never through the non-coherent path and never before the wait.

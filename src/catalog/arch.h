@@ -13,8 +13,8 @@ struct ArchFacts {
   Arch arch;
   bool has_clusters = false;
   bool has_pdl = false;
-  int max_smem_bytes_per_cta = 0;  // dynamic, with the opt-in attribute
-  bool verified_on_device = false; // its kernels ran on hardware (docs/verified.md); all others were only compiled
+  int max_smem_bytes_per_cta = 0;   // dynamic, with the opt-in attribute
+  bool verified_on_device = false;  // its kernels ran on hardware (docs/verified.md); all others were only compiled
 };
 
 // unsupported, with what is accepted, for a target below sm_80. A number that has no row gets the facts of the nearest

@@ -44,13 +44,13 @@ struct Problem {
 // A row per kernel family.
 struct FamilyRow {
   Family family;
-  std::string_view name;                       // "nvfp4_gemv": in flags, file names, JSON
-  std::string_view short_name;                 // "nvfp4": in --shape
-  std::string_view entry_name;                 // the extern "C" kernel
-  std::span<const std::string_view> sources;   // embedded files NVRTC is given; the first is compiled
-  int k_multiple;                              // K must be a multiple of this
-  int n_multiple;                              // N must be a multiple of this
-  bool has_tokens;                             // nt 1, 2, 4; else nt 0
+  std::string_view name;                      // "nvfp4_gemv": in flags, file names, JSON
+  std::string_view short_name;                // "nvfp4": in --shape
+  std::string_view entry_name;                // the extern "C" kernel
+  std::span<const std::string_view> sources;  // embedded files NVRTC is given; the first is compiled
+  int k_multiple;                             // K must be a multiple of this
+  int n_multiple;                             // N must be a multiple of this
+  bool has_tokens;                            // nt 1, 2, 4; else nt 0
   bool can_silu_mul;
 };
 std::span<const FamilyRow> families();

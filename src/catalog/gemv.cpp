@@ -13,9 +13,8 @@ namespace gemvjit {
 namespace {
 
 constexpr TileField kTileFields[] = {
-    {"variant", &TileConfig::variant},     {"warps_k", &TileConfig::warps_k},
-    {"warps_n", &TileConfig::warps_n},     {"cluster_k", &TileConfig::cluster_k},
-    {"row_tiles", &TileConfig::row_tiles}, {"stages", &TileConfig::stages},
+    {"variant", &TileConfig::variant},     {"warps_k", &TileConfig::warps_k},     {"warps_n", &TileConfig::warps_n},
+    {"cluster_k", &TileConfig::cluster_k}, {"row_tiles", &TileConfig::row_tiles}, {"stages", &TileConfig::stages},
     {"x_path", &TileConfig::x_path},       {"release", &TileConfig::release},
 };
 
@@ -55,7 +54,8 @@ Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   if (tile.warps_n < 1 || tile.warps_n > 8) return refuse(spec.key, "warps_n must be 1..8");
   if (tile.warps_k * tile.warps_n > 16) return refuse(spec.key, "warps_k * warps_n must be at most 16");
   if (!is_one_of(tile.row_tiles, {1, 2, 4})) return refuse(spec.key, "row_tiles must be 1, 2 or 4");
-  if (tile.row_tiles * static_cast<unsigned>(spec.key.nt) > 8) return refuse(spec.key, "row_tiles * nt must be at most 8");
+  if (tile.row_tiles * static_cast<unsigned>(spec.key.nt) > 8)
+    return refuse(spec.key, "row_tiles * nt must be at most 8");
   if (tile.stages < 1 || tile.stages > 8) return refuse(spec.key, "stages must be 1..8");
   if (tile.stages * tile.row_tiles > 8) return refuse(spec.key, "stages * row_tiles must be at most 8");
   if (tile.release > 1) return refuse(spec.key, "release must be 0 or 1");
@@ -81,8 +81,8 @@ Status check_spec(const KernelSpec& spec) {
   bool nt_known = false;
   for (const int nt : nt_values(spec.family)) nt_known = nt_known || nt == spec.key.nt;
   if (!nt_known) {
-    return Status(StatusCode::invalid_argument, fmt::format("nt {} is not one of {}'s: {}", spec.key.nt, row.name,
-                                                            row.has_tokens ? "1, 2, 4" : "0"));
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("nt {} is not one of {}'s: {}", spec.key.nt, row.name, row.has_tokens ? "1, 2, 4" : "0"));
   }
   if (spec.pdl && !facts.has_pdl) return refuse(spec.key, "the target has no programmatic dependent launch");
   if (!row.has_tokens) {
@@ -138,7 +138,8 @@ Result<KernelKey> make_key(const Problem& problem, int nt, const TileConfig& til
     const FlagField& field = field_of(tile_field);
     const unsigned value = tile.*tile_field.member;
     if (value >> field.width != 0) {
-      return Status(StatusCode::unsupported, fmt::format("{} {} does not fit its field: {}", field.name, value, field.text));
+      return Status(StatusCode::unsupported,
+                    fmt::format("{} {} does not fit its field: {}", field.name, value, field.text));
     }
     flags = set_flag(flags, field, value);
   }
@@ -149,7 +150,8 @@ Result<KernelKey> make_key(const Problem& problem, int nt, const TileConfig& til
 
 Result<KernelSpec> describe_key(const KernelKey& key) {
   if ((key.flags & ~named_flag_bits()) != 0) {
-    return Status(StatusCode::invalid_argument, fmt::format("{}: flags has bits that this version does not know", key.text()));
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{}: flags has bits that this version does not know", key.text()));
   }
   const unsigned family = get_flag(key.flags, flag_field::family);
   if (family < 1 || family > std::size(families())) {

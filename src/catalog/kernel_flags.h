@@ -1,5 +1,5 @@
-// The flags word of a KernelKey: every field once. Tuning tables parse by `name`, specialize() writes `constant` into the
-// generated kernel_config.h, tools print by `name`. A field's value is stored as it is.
+// The flags word of a KernelKey: every field once. Tuning tables parse by `name`, specialize() writes `constant` into
+// the generated kernel_config.h, tools print by `name`. A field's value is stored as it is.
 //
 // X(name, constant, shift, width, default, text). Bits that no field names are zero; make_key() refuses others.
 #pragma once

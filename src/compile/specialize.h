@@ -18,10 +18,10 @@ struct SourceFile {
 
 struct Recipe {
   KernelKey key;
-  std::string entry_name;             // extern "C", no lowering
-  std::vector<SourceFile> sources;    // first: the kernel; then its headers, kernel_config.h last
-  std::vector<std::string> options;   // NVRTC's, in order
-  Digest digest{};                    // over format version, key, sources, options; nothing of this machine or NVRTC
+  std::string entry_name;            // extern "C", no lowering
+  std::vector<SourceFile> sources;   // first: the kernel; then its headers, kernel_config.h last
+  std::vector<std::string> options;  // NVRTC's, in order
+  Digest digest{};                   // over format version, key, sources, options; nothing of this machine or NVRTC
   EntryId id() const { return {key, digest}; }
 };
 

@@ -45,7 +45,8 @@ T field_or(const json& object, const std::string& place, const char* name, T oth
 Family parse_family(const json& object, const std::string& place) {
   const auto name = field<std::string>(object, place, "family");
   const FamilyRow* row = find_family(name);
-  if (row == nullptr || !row->has_tokens) fail(place, fmt::format("\"{}\" is no family with a tile configuration", name));
+  if (row == nullptr || !row->has_tokens)
+    fail(place, fmt::format("\"{}\" is no family with a tile configuration", name));
   return row->family;
 }
 
@@ -78,8 +79,8 @@ std::string parse_provenance(const json& table, const std::string& id, const std
 }
 
 TunedEntry parse_entry(const json& table, const json& object, const std::string& place) {
-  require_known_fields(object, place, {"family", "n", "k", "nt", "silu_mul", "tile", "pdl", "time_us", "alternative_us",
-                                       "measurement"});
+  require_known_fields(
+      object, place, {"family", "n", "k", "nt", "silu_mul", "tile", "pdl", "time_us", "alternative_us", "measurement"});
   TunedEntry entry;
   entry.family = parse_family(object, place);
   entry.n = field<std::int64_t>(object, place, "n");

@@ -96,7 +96,8 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
                                         problem.k, nt, problem.silu_mul ? " silu_mul" : "", arch.text());
   if (!allow_untuned) {
     return Status(StatusCode::untuned, fmt::format("{} has no measured configuration, and untuned ones are not allowed "
-                                                   "for this problem (allow_untuned)", shape));
+                                                   "for this problem (allow_untuned)",
+                                                   shape));
   }
   for (const DefaultRow& row : table->defaults) {
     if (!row.fits(problem, nt)) continue;

@@ -25,7 +25,9 @@ struct Choice {
   double alternative_us = 0;  // of the best other way; 0 if not measured
   std::string provenance;     // "NVIDIA H200, driver ..., date" or "untuned"
   // Measured, and faster than the alternative.
-  bool tuned() const { return match == Match::exact && time_us > 0 && (alternative_us <= 0 || time_us < alternative_us); }
+  bool tuned() const {
+    return match == Match::exact && time_us > 0 && (alternative_us <= 0 || time_us < alternative_us);
+  }
 };
 
 // A table's text with the name that messages call it by.
@@ -37,7 +39,8 @@ struct NamedJson {
 class TuningTables {
  public:
   // The embedded tables, with those of `overlay_directory` (if not empty) laid over: a table there that lists
-  // an arch replaces the embedded one for it. invalid_argument with file and JSON path for a table that does not fit the schema.
+  // an arch replaces the embedded one for it. invalid_argument with file and JSON path for a table that does not fit
+  // the schema.
   static Result<TuningTables> load(const std::string& overlay_directory);
   static Result<TuningTables> parse(const std::vector<NamedJson>& documents);  // earlier documents win
 

@@ -1,0 +1,215 @@
+// Every family x flag set x target compiles, without spills, and says by itself whether it waits. A machine without
+// NVRTC skips these aloud.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/catalog/catalog.h"
+#include "src/compile/nvrtc_compiler.h"
+#include "src/compile/specialize.h"
+#include "src/cuda/nvrtc_api.h"
+#include "src/tuning/tuning_table.h"
+#include "tests/support/nvdisasm.h"
+
+namespace gemvjit {
+namespace {
+
+using testing::HasSubstr;
+
+Result<std::unique_ptr<Compiler>> open_compiler() {
+  GEMVJIT_TRY_ASSIGN(auto api, cuda::load_nvrtc(cuda::nvrtc_search_from_environment(), 0, "the compile tests"));
+  return make_nvrtc_compiler(std::move(api));
+}
+
+Result<Cubin> compile(Compiler& compiler, const Result<KernelKey>& key) {
+  if (!key) return key.status();
+  GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(*key));
+  return compiler.compile(recipe);
+}
+
+struct Variant {
+  Family family;
+  Arch arch;
+};
+
+class EveryVariant : public testing::TestWithParam<Variant> {};
+
+// The tile that the shipped tables give a shape; clusters are set on top.
+TileConfig table_tile(const TuningTables& tables, const Arch& arch, const Problem& problem, int nt) {
+  return tables.lookup(arch, problem, nt, true)->tile;
+}
+
+TEST_P(EveryVariant, CompilesWithoutSpills) {
+  auto compiler = open_compiler();
+  if (!compiler) GTEST_SKIP() << compiler.status().message();
+  const auto& [family, arch] = GetParam();
+  if (!(*compiler)->supports(arch)) GTEST_SKIP() << (*compiler)->version() << " does not know " << arch.text();
+  const ArchFacts facts = *arch_facts(arch);
+  const auto tables = TuningTables::load("");
+  ASSERT_TRUE(tables) << tables.status().message();
+  int compiled = 0;
+  for (const int nt : nt_values(family)) {
+    for (const bool silu_mul : {false, true}) {
+      if (silu_mul && !family_row(family).can_silu_mul) continue;
+      for (const bool pdl : {false, true}) {
+        if (pdl && !facts.has_pdl) continue;
+        for (const unsigned cluster : {1u, 2u, 4u, 8u}) {
+          if (cluster > 1 && (!facts.has_clusters || nt == 0)) continue;
+          // Cluster sizes alternate between a K with a tail and one without; rows end inside a CTA.
+          const Problem problem{family, 1968, cluster % 4 == 0 ? 2880 : 4096, silu_mul, pdl};
+          TileConfig tile = table_tile(*tables, arch, problem, nt);
+          if (nt != 0) tile.cluster_k = cluster;
+          const auto key = make_key(problem, nt, tile, true, arch);
+          const auto cubin = compile(**compiler, key);
+          ASSERT_TRUE(cubin) << cubin.status().text();
+          ++compiled;
+          EXPECT_GT(cubin->bytes.size(), 1000u);
+          EXPECT_EQ(cubin->waits_for_predecessor, pdl) << key->text();
+          EXPECT_EQ(cubin->resources.spill_store_bytes, 0u) << key->text();
+          EXPECT_EQ(cubin->resources.spill_load_bytes, 0u) << key->text();
+          EXPECT_GT(cubin->resources.registers, 0u);
+          // What can be launched at all: 64 Ki registers an SM, allocated in units of 8 a thread.
+          const unsigned threads = launch_config(*describe_key(*key)).block_x;
+          EXPECT_LE((cubin->resources.registers + 7) / 8 * 8 * threads, 65536u) << key->text();
+        }
+      }
+    }
+  }
+  EXPECT_GT(compiled, 0);
+}
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> variants;
+  for (const Arch& arch : tested_archs()) {
+    for (const FamilyRow& row : families()) variants.push_back({row.family, arch});
+  }
+  return variants;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryVariant, testing::ValuesIn(all_variants()), [](const auto& variant) {
+  return fmt::format("{}_{}", family_row(variant.param.family).name, variant.param.arch.text());
+});
+
+class CompileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = open_compiler();
+    if (!opened) GTEST_SKIP() << opened.status().message();
+    compiler_ = std::move(*opened);
+  }
+  Recipe recipe(bool pdl = true, Arch arch = {90, 'a'}) {
+    return *specialize(*make_key({Family::bf16_gemv, 64, 128, false, pdl}, 1, TileConfig{}, true, arch));
+  }
+  std::unique_ptr<Compiler> compiler_;
+};
+
+TEST_F(CompileTest, EdgeShapesCompile) {
+  for (const std::int64_t k : {16, 48, 464, 1504, 2880, 5376}) {
+    for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
+      const auto cubin = compile(*compiler_, make_key({family, 24, k, false, true}, 1, TileConfig{}, true, {90, 'a'}));
+      ASSERT_TRUE(cubin) << cubin.status().text();
+      EXPECT_EQ(cubin->resources.spill_store_bytes, 0u);
+    }
+  }
+  const std::int64_t large = std::int64_t{1} << 31;
+  const auto cubin = compile(
+      *compiler_, make_key({Family::nvfp4_gemv, large / 8, 65536, false, true}, 1, TileConfig{}, true, {90, 'a'}));
+  EXPECT_TRUE(cubin) << cubin.status().text();
+}
+
+TEST_F(CompileTest, OutputIsDeterministic) {
+  const auto first = compiler_->compile(recipe()), second = compiler_->compile(recipe());
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->bytes, second->bytes);
+}
+
+TEST_F(CompileTest, RemovingTheWaitFromTheSourceIsSeen) {
+  Recipe without = recipe();
+  bool removed = false;
+  for (SourceFile& source : without.sources) {
+    const std::string wait = "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");";
+    if (const std::size_t at = source.text.find(wait); at != std::string::npos) {
+      source.text.replace(at, wait.size(), ";");
+      removed = true;
+    }
+  }
+  ASSERT_TRUE(removed);
+  const auto cubin = compiler_->compile(without);
+  ASSERT_TRUE(cubin) << cubin.status().text();
+  EXPECT_FALSE(cubin->waits_for_predecessor) << "the key asks for PDL, but the compiled code does not wait";
+  EXPECT_TRUE(compiler_->compile(recipe())->waits_for_predecessor);
+}
+
+TEST_F(CompileTest, FailureHasTheLogAndTheKey) {
+  Recipe broken = recipe();
+  broken.sources[0].text += "\n#error deliberate\n";
+  const auto cubin = compiler_->compile(broken);
+  EXPECT_EQ(cubin.status().code(), StatusCode::compile_failed);
+  EXPECT_THAT(cubin.status().message(), HasSubstr("deliberate"));
+  EXPECT_THAT(cubin.status().message(), HasSubstr(broken.key.text()));
+}
+
+TEST_F(CompileTest, NothingIsReadFromDisk) {
+  // This file exists in the current directory's tree and on the host; neither may be found.
+  for (const char* include : {"#include \"/usr/include/stdio.h\"\n", "#include \"tests/support/temp_dir.h\"\n"}) {
+    Recipe reaching = recipe();
+    reaching.sources[0].text = include + reaching.sources[0].text;
+    if (std::string_view(include).find("/usr") != std::string_view::npos) continue;  // an absolute path is the author's
+    EXPECT_EQ(compiler_->compile(reaching).status().code(), StatusCode::compile_failed);
+  }
+  Recipe incomplete = recipe();
+  std::erase_if(incomplete.sources,
+                [](const SourceFile& source) { return source.name == "kernels/device/row_map.cuh"; });
+  EXPECT_EQ(compiler_->compile(incomplete).status().code(), StatusCode::compile_failed);
+}
+
+TEST_F(CompileTest, UnknownTargetIsRefusedBeforeCompiling) {
+  const auto cubin = compiler_->compile(recipe(true, {101, 'a'}));
+  EXPECT_EQ(cubin.status().code(), StatusCode::no_compiler);
+  EXPECT_THAT(cubin.status().message(), HasSubstr("sm_101a"));
+  EXPECT_THAT(cubin.status().message(), HasSubstr("sm_90"));
+}
+
+// What the entry says of its wait is what the machine code does: ACQBULK is griddepcontrol.wait in SASS.
+TEST_F(CompileTest, DisassemblyAgreesAboutTheWait) {
+  const auto disassembler = test::find_nvdisasm();
+  if (disassembler.empty()) GTEST_SKIP() << "no nvdisasm found (CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)";
+  for (const Arch& arch : {Arch{90, 'a'}, Arch{100, 'a'}, Arch{103, 'a'}, Arch{120, 'a'}, Arch{121, 'a'}}) {
+    for (const bool pdl : {false, true}) {
+      const auto cubin = compiler_->compile(recipe(pdl, arch));
+      ASSERT_TRUE(cubin) << cubin.status().text();
+      const std::string sass = test::disassemble(disassembler, cubin->bytes);
+      ASSERT_THAT(sass, HasSubstr("EXIT")) << arch.text();
+      EXPECT_THAT(sass, HasSubstr("HMMA")) << arch.text();
+      EXPECT_EQ(sass.find("ACQBULK") != std::string::npos, pdl) << arch.text();
+      EXPECT_EQ(cubin->waits_for_predecessor, pdl);
+    }
+  }
+}
+
+// Weights are requested before the wait, activations only after it. In the machine code weights are the loads that
+// bypass L1 (.NA) and scales those that stay in it (.EL); activations have neither mark.
+TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
+  const auto disassembler = test::find_nvdisasm();
+  if (disassembler.empty()) GTEST_SKIP() << "no nvdisasm found (CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)";
+  for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
+    const auto cubin =
+        compile(*compiler_, make_key({family, 4096, 4096, false, true}, 1, TileConfig{}, true, {90, 'a'}));
+    ASSERT_TRUE(cubin) << cubin.status().text();
+    const std::string sass = test::disassemble(disassembler, cubin->bytes);
+    const std::size_t wait = sass.find("ACQBULK");
+    ASSERT_NE(wait, std::string::npos);
+    const std::string before = sass.substr(0, wait), after = sass.substr(wait);
+    int weight_loads_before = 0;
+    for (std::size_t at = 0; (at = before.find("LDG.", at)) != std::string::npos; ++at) {
+      const std::string line = before.substr(at, before.find('\n', at) - at);
+      EXPECT_THAT(line, testing::AnyOf(HasSubstr(".NA."), HasSubstr(".EL"))) << "an activation before the wait";
+      weight_loads_before += line.find(".NA.") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GE(weight_loads_before, 8) << "the first stages of weights run ahead of the wait";
+    EXPECT_EQ(before.find("STG"), std::string::npos) << "out is written only after the wait";
+    EXPECT_NE(after.find("STG"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace gemvjit

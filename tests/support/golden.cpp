@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -12,7 +13,13 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the golden files are little-endian");
 
-std::string golden_path(const std::string& relative) { return GEMVJIT_SOURCE_DIR "/tests/golden/" + relative; }
+// The source tree this was built from; on another machine, a checkout that is the current folder.
+std::string golden_path(const std::string& relative) {
+  static const std::string folder = std::filesystem::exists(GEMVJIT_SOURCE_DIR "/tests/golden/cases.json")
+                                        ? GEMVJIT_SOURCE_DIR "/tests/golden/"
+                                        : "tests/golden/";
+  return folder + relative;
+}
 
 template <typename T>
 std::vector<T> read(const std::string& relative, std::int64_t count) {

@@ -1,18 +1,20 @@
 // The operations of the contract on the CPU in float64, with the largest permitted error of each element, and the
 // comparison of a BF16 result against them. Used by the tests and by gemvjit-verify; slow and plain on purpose.
 //
-// PERMITTED ERROR. For a GEMV with exact value v and S = global_scale * sum over k of |x * w|:
+// PERMITTED ERROR. For a GEMV with exact value v and S = |global_scale| * sum over k of |x * w|:
 //     e(v, S) = 2^-8 * |v|  +  2^-19 * S
-// The first term is the one rounding to BF16 (8 significant bits: at most 2^-9 relative, doubled so that the FP32 error
-// may push the value over a rounding boundary); the second is FP32 accumulation in any order.
+// The first term is the one rounding to BF16 (8 significant bits: half a unit is at most 2^-8 of the value), the second
+// FP32 accumulation in any order.
 //
-// With silu_mul, gate g and up u are rounded to BF16 first, then v = silu(g) * u is rounded once more. Errors eg, eu of
-// g, u (as above, with |g|, |u| after their rounding) become
+// With silu_mul, gate g and up u are rounded to BF16 first, then v = silu(g) * u is rounded once more. Let eg and eu be
+// e() of g and u, with the rounded g and u as values and their own S. If the kernel has g' and u' within these,
 //     |silu(g') u' - silu(g) u|  <=  |silu(g') - silu(g)| |u'|  +  |silu(g)| |u' - u|
 //                                <=  L eg (|u| + eu)  +  |silu(g)| eu,         L = max |silu'| = 1.0998...
-// Rounding the product adds 2^-8 |v|, and its own effect on the two error terms is a factor below 1 + 2^-8; SiLU in
-// FP32 has some 2^-22 relative error. All of that is covered by one factor of 1.2:
+// and rounding the product adds 2^-8 |v|. One factor of 1.2 covers L, what the last rounding makes of the error terms
+// (1 + 2^-8), and the error of SiLU in FP32 (some 2^-22 relative):
 //     e = 1.2 * (eg * (|u| + eu) + |silu(g)| * eu)  +  2^-8 * |v|
+// g' can also be the BF16 next to g, where FP32 error moves it over a rounding boundary: up to 2^-7 |g| away. That too
+// is within e as long as only one of g and u does it, since 2 |g| silu'(g) <= 1.2 (|g| + |silu(g)|) for every g.
 //
 // Threads: functions are pure and use all cores of the machine for large problems. Pointers are host pointers that
 // the caller owns and that must stay as they are for the call.

@@ -7,7 +7,7 @@
  *
  * THE TOUR
  *   1. gemvjit_options_init, gemvjit_create         a context: one device (or none), one cache, one tuning table
- *   2. gemvjit_warmup                               may block, compile, read and write the cache; call it before serving
+ *   2. gemvjit_warmup                               may block, compile, use the cache; call it before serving
  *   3. gemvjit_seal                                 from now on nothing compiles
  *   4. gemvjit_nvfp4_gemv, gemvjit_bf16_gemv, ...   launches: never compile, lock, allocate, log or touch a file
  *   5. gemvjit_destroy
@@ -52,24 +52,24 @@ struct CUstream_st;
 
 typedef enum gemvjit_status {
   GEMVJIT_OK = 0,
-  GEMVJIT_INVALID_ARGUMENT = 1,   /* null pointer, unknown enum value, wrong struct_size, misspelt name */
-  GEMVJIT_INVALID_SHAPE = 2,      /* N or K breaks a rule of the family; the message names the rule */
-  GEMVJIT_INVALID_ALIGNMENT = 3,  /* weight or scales not 16-byte aligned, x or out not 2-byte aligned */
-  GEMVJIT_UNSUPPORTED = 4,        /* a valid request that this version or this target does not serve */
-  GEMVJIT_M_NOT_COVERED = 5,      /* M > 32, or more tokens than any warmed kernel of the shape: use another path */
-  GEMVJIT_UNTUNED = 6,            /* no measured configuration, and untuned ones were not allowed */
-  GEMVJIT_NOT_READY = 7,          /* the kernel was not warmed; check: not in the cache */
-  GEMVJIT_SEALED = 8,             /* would have to compile after gemvjit_seal */
-  GEMVJIT_NO_DRIVER = 9,          /* libcuda or a device is missing */
-  GEMVJIT_NO_COMPILER = 10,       /* libnvrtc is missing, too old, or does not know the target */
+  GEMVJIT_INVALID_ARGUMENT = 1,  /* null pointer, unknown enum value, wrong struct_size, misspelt name */
+  GEMVJIT_INVALID_SHAPE = 2,     /* N or K breaks a rule of the family; the message names the rule */
+  GEMVJIT_INVALID_ALIGNMENT = 3, /* weight or scales not 16-byte aligned, x or out not 2-byte aligned */
+  GEMVJIT_UNSUPPORTED = 4,       /* a valid request that this version or this target does not serve */
+  GEMVJIT_M_NOT_COVERED = 5,     /* M > 32, or more tokens than any warmed kernel of the shape: use another path */
+  GEMVJIT_UNTUNED = 6,           /* no measured configuration, and untuned ones were not allowed */
+  GEMVJIT_NOT_READY = 7,         /* the kernel was not warmed; check: not in the cache */
+  GEMVJIT_SEALED = 8,            /* would have to compile after gemvjit_seal */
+  GEMVJIT_NO_DRIVER = 9,         /* libcuda or a device is missing */
+  GEMVJIT_NO_COMPILER = 10,      /* libnvrtc is missing, too old, or does not know the target */
   GEMVJIT_COMPILE_FAILED = 11,
   GEMVJIT_CACHE_NOT_WRITABLE = 12,
-  GEMVJIT_ENTRY_DAMAGED = 13,     /* only from gemvjit_check; elsewhere a damaged entry is a miss */
+  GEMVJIT_ENTRY_DAMAGED = 13, /* only from gemvjit_check; elsewhere a damaged entry is a miss */
   GEMVJIT_NOT_FOUND = 14,
   GEMVJIT_IO_ERROR = 15,
   GEMVJIT_CUDA_ERROR = 16,
   GEMVJIT_CANCELLED = 17,
-  GEMVJIT_OUT_OF_MEMORY = 18,     /* host memory */
+  GEMVJIT_OUT_OF_MEMORY = 18, /* host memory */
   GEMVJIT_INTERNAL_ERROR = 19
 } gemvjit_status;
 
@@ -85,8 +85,9 @@ GEMVJIT_API const char* gemvjit_last_error(void);
 
 typedef struct gemvjit_context gemvjit_context;
 
-enum { GEMVJIT_DEVICE_CURRENT = -1, /* the current context's device, else device 0; none if there is no driver */
-       GEMVJIT_DEVICE_NONE = -2 };  /* never open libcuda: for filling a cache */
+/* Besides an ordinal. CURRENT: the current context's device, else device 0; none if there is no driver. NONE: never
+ * open libcuda, for filling a cache. */
+enum { GEMVJIT_DEVICE_CURRENT = -1, GEMVJIT_DEVICE_NONE = -2 };
 
 typedef enum gemvjit_miss_policy {
   GEMVJIT_ON_MISS_FAIL = 0,   /* a launch that was not warmed is NOT_READY */
@@ -103,20 +104,20 @@ typedef enum gemvjit_log_level {
   GEMVJIT_LOG_OFF = 5
 } gemvjit_log_level;
 
-/* Called from any thread that uses the context, never from two at once, and never from a launch unless that compiles on a
- * miss. Must not call back into the library. `message` lives for the call. */
+/* Called from any thread that uses the context, never from two at once, and never from a launch unless that compiles on
+ * a miss. Must not call back into the library. `message` lives for the call. */
 typedef void (*gemvjit_log_callback)(void* user, gemvjit_log_level level, const char* message);
 
 typedef struct gemvjit_options {
   size_t struct_size;
-  int32_t device;              /* ordinal, GEMVJIT_DEVICE_CURRENT (default) or GEMVJIT_DEVICE_NONE */
-  int32_t on_miss;             /* gemvjit_miss_policy */
-  const char* cache_dir;       /* NULL: GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit, else memory
-                                  only; "": memory only */
-  const char* tuning_dir;      /* NULL: GEMVJIT_TUNING_DIR, else none; a folder whose <arch>.json replace built-in tables */
-  const char* dump_dir;        /* NULL: GEMVJIT_DUMP_DIR, else none; sources of failed (and with log debug, all) compiles */
-  int32_t compile_threads;     /* 0: GEMVJIT_COMPILE_THREADS, else min(cores, 8) */
-  int32_t log_level;           /* gemvjit_log_level */
+  int32_t device;          /* ordinal, GEMVJIT_DEVICE_CURRENT (default) or GEMVJIT_DEVICE_NONE */
+  int32_t on_miss;         /* gemvjit_miss_policy */
+  const char* cache_dir;   /* NULL: GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit, else memory
+                              only; "": memory only */
+  const char* tuning_dir;  /* NULL: GEMVJIT_TUNING_DIR, else none; a folder whose <arch>.json replace built-in tables */
+  const char* dump_dir;    /* NULL: GEMVJIT_DUMP_DIR, else none; sources of failed (and with log debug, all) compiles */
+  int32_t compile_threads; /* 0: GEMVJIT_COMPILE_THREADS, else min(cores, 8) */
+  int32_t log_level;       /* gemvjit_log_level */
   gemvjit_log_callback log_callback; /* NULL: stderr */
   void* log_user;
 } gemvjit_options;
@@ -130,8 +131,8 @@ GEMVJIT_API gemvjit_status gemvjit_options_init(gemvjit_options* options);
  * On a device the context keeps the device's primary context retained until gemvjit_destroy. */
 GEMVJIT_API gemvjit_status gemvjit_create(const gemvjit_options* options, gemvjit_context** out);
 
-/* Unload all kernels and free the context; NULL succeeds. No launch may be running in another thread's call, work already
- * on streams must have ended, and no stream may be capturing (unloading breaks a capture). */
+/* Unload all kernels and free the context; NULL succeeds. No launch may be running in another thread's call, work
+ * already on streams must have ended, and no stream may be capturing (unloading breaks a capture). */
 GEMVJIT_API gemvjit_status gemvjit_destroy(gemvjit_context* context);
 
 /* The device's compile target, "sm_90a"; NULL without a device. Lives as long as the context. */
@@ -142,7 +143,7 @@ GEMVJIT_API const char* gemvjit_cache_dir(const gemvjit_context* context);
 GEMVJIT_API const char* gemvjit_tuning_hash(const gemvjit_context* context);
 
 /* From now on a compile is an error: a launch that was not warmed is NOT_READY whatever on_miss says, and a warmup that
- * would compile gives SEALED for that kernel. Loading from the cache in gemvjit_warmup stays allowed. Cannot be undone. */
+ * would compile gives SEALED for that kernel. Loading from the cache in gemvjit_warmup stays allowed. For good. */
 GEMVJIT_API gemvjit_status gemvjit_seal(gemvjit_context* context);
 
 /* ------------------------------------------------------------------------------------------------ problems ------ */
@@ -172,14 +173,14 @@ typedef struct gemvjit_problem {
 GEMVJIT_API gemvjit_status gemvjit_problem_init(gemvjit_problem* problem, gemvjit_family family, int64_t n, int64_t k);
 
 /* Whether such a kernel can exist: OK, or INVALID_SHAPE / UNSUPPORTED with the reason in gemvjit_last_error() and, if
- * `reason` is not NULL, in that buffer of `reason_size` bytes (cut to fit, always terminated). Whether the shape is tuned
- * does not matter. NO_DRIVER if the problem names no arch and the context has no device. Opens nothing. */
+ * `reason` is not NULL, in that buffer of `reason_size` bytes (cut to fit, always terminated). Whether the shape is
+ * tuned does not matter. NO_DRIVER if the problem names no arch and the context has no device. Opens nothing. */
 GEMVJIT_API gemvjit_status gemvjit_supported(const gemvjit_context* context, const gemvjit_problem* problem,
                                              char* reason, size_t reason_size);
 
 /* *nt = the smallest nt (1, 2, 4) that covers M and for which the GEMV was measured to be the fastest choice; with
- * problem->allow_untuned also where it was not measured. problem->nt is ignored. If there is none, *nt = 0 and the status is OK: take another
- * path. M < 1 or M > 32 gives *nt = 0. */
+ * problem->allow_untuned also where it was not measured. problem->nt is ignored. If there is none, *nt = 0 and the
+ * status is OK: take another path. M < 1 or M > 32 gives *nt = 0. */
 GEMVJIT_API gemvjit_status gemvjit_pick_nt(const gemvjit_context* context, const gemvjit_problem* problem, int64_t m,
                                            int32_t* nt);
 
@@ -191,6 +192,10 @@ GEMVJIT_API gemvjit_status gemvjit_tuned(const gemvjit_context* context, const g
  * at most `size` bytes with the terminator, and to *length (may be NULL) the length of the whole text. */
 GEMVJIT_API gemvjit_status gemvjit_explain(const gemvjit_context* context, const gemvjit_problem* problem, int64_t m,
                                            char* text, size_t size, size_t* length);
+
+/* Text for people: which NVRTC compiles here, its file, and the targets it knows. Opens NVRTC. NO_COMPILER, with every
+ * file tried, if there is none. `text`, `size` and `length` as in gemvjit_explain. */
+GEMVJIT_API gemvjit_status gemvjit_describe_compiler(gemvjit_context* context, char* text, size_t size, size_t* length);
 
 /* ------------------------------------------------------------------------------------------------- warmup ------- */
 
@@ -204,8 +209,8 @@ typedef enum gemvjit_outcome {
 /* One kernel of a warmup, check or plan. Pointers live for the callback. */
 typedef struct gemvjit_kernel_info {
   size_t struct_size;
-  const char* key;        /* "n4096-k4096-nt1-f...-sm_90a" */
-  const char* digest;     /* 64 hex digits: key, sources, options */
+  const char* key;    /* "n4096-k4096-nt1-f...-sm_90a" */
+  const char* digest; /* 64 hex digits: key, sources, options */
   const char* arch;
   const char* flags_text; /* the flags by name */
   const char* match;      /* "exact", "nearest_shape", "family_default" */
@@ -213,16 +218,16 @@ typedef struct gemvjit_kernel_info {
   const char* error;      /* "" unless failed */
   int64_t n, k;
   uint64_t flags;
-  int32_t family;         /* gemvjit_family */
+  int32_t family; /* gemvjit_family */
   int32_t nt;
-  int32_t outcome;        /* gemvjit_outcome */
-  int32_t status;         /* gemvjit_status */
-  double milliseconds;    /* time spent on it now */
-  uint32_t compile_ms;    /* time its build took, whenever that was */
+  int32_t outcome;                             /* gemvjit_outcome */
+  int32_t status;                              /* gemvjit_status */
+  double milliseconds;                         /* time spent on it now */
+  uint32_t compile_ms;                         /* time its build took, whenever that was */
   uint32_t registers, smem_bytes, spill_bytes; /* of the compiled code; smem static + dynamic, spill stores + loads */
   uint64_t cubin_bytes;
-  size_t problem_index;   /* the first problem that asked for it */
-  size_t done, total;     /* kernels finished, this one included, and in all */
+  size_t problem_index; /* the first problem that asked for it */
+  size_t done, total;   /* kernels finished, this one included, and in all */
 } gemvjit_kernel_info;
 
 /* Called once for each distinct kernel, from the threads that build, never from two at once. Return 0 to go on; any
@@ -234,17 +239,17 @@ typedef struct gemvjit_warmup_options {
   size_t struct_size;
   gemvjit_kernel_callback on_kernel; /* NULL: none */
   void* user;
-  const volatile int32_t* cancel;    /* NULL, or a flag that another thread or a signal handler sets to non-zero */
-  gemvjit_status* problem_status;    /* NULL, or `count` values: the first failure of each problem's kernels, or OK */
-  int32_t compile_only;              /* 1: fill the cache, load nothing; always so for a foreign arch */
-  int32_t require_cache;             /* 1: a kernel that cannot be kept in the cache directory counts as failed
-                                        (CACHE_NOT_WRITABLE) */
+  const volatile int32_t* cancel; /* NULL, or a flag that another thread or a signal handler sets to non-zero */
+  gemvjit_status* problem_status; /* NULL, or `count` values: the first failure of each problem's kernels, or OK */
+  int32_t compile_only;           /* 1: fill the cache, load nothing; always so for a foreign arch */
+  int32_t require_cache;          /* 1: a kernel that cannot be kept in the cache directory counts as failed
+                                     (CACHE_NOT_WRITABLE) */
 } gemvjit_warmup_options;
 
 /* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved so that
- * its first launch loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a kernel.
- * Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and not while
- * a stream captures. `options` may be NULL.
+ * its first launch loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
+ * kernel. Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and
+ * not while a stream captures. `options` may be NULL.
  *
  * Where a problem names no nt and does not allow untuned configurations, the nt values without a measured one are left
  * out; UNTUNED if that leaves none.
@@ -260,8 +265,8 @@ GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_
                                         gemvjit_kernel_callback on_kernel, void* user);
 
 /* Look whether each distinct kernel is in the cache, whole; compiles and loads nothing, opens neither library.
- * OK if all are; NOT_READY if some are not (outcome MISSING); ENTRY_DAMAGED if one is damaged or cannot be read (outcome
- * FAILED). Otherwise as gemvjit_plan. */
+ * OK if all are; NOT_READY if some are not (outcome MISSING); ENTRY_DAMAGED if one is damaged or cannot be read
+ * (outcome FAILED). Otherwise as gemvjit_plan. */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
 
@@ -270,10 +275,10 @@ GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit
  * nothing, and may be captured into a graph. The kernel must have been warmed for this context's device (NOT_READY
  * otherwise; see gemvjit_miss_policy), and a context of that device must be current to the thread.
  *
- * M = 0 succeeds without a launch, once the other arguments are found valid. M > 32 is M_NOT_COVERED, and so is an M that
- * no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a launch that allows PDL also takes a
- * kernel that was warmed without it, one that forbids it never takes one that was warmed with it. NO_DRIVER if the context
- * has no device.
+ * M = 0 succeeds without a launch, once the other arguments are found valid. M > 32 is M_NOT_COVERED, and so is an M
+ * that no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a launch that allows PDL also
+ * takes a kernel that was warmed without it, one that forbids it never takes one that was warmed with it. NO_DRIVER if
+ * the context has no device.
  *
  * READ AHEAD. With pdl, weight, weight_scale and global_scale are read before the previous kernel in the stream has
  * finished. They must not be written by the kernel just before. x is read, and out written, only after it has. */
@@ -285,24 +290,25 @@ typedef enum gemvjit_scale_layout {
 
 typedef enum gemvjit_global_scale_kind {
   GEMVJIT_GLOBAL_SCALE_MULTIPLIER = 1, /* ModelOpt's weight_scale_2 = amax / 2688 */
-  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2     /* compressed-tensors' weight_global_scale = 2688 / amax: not served yet (UNSUPPORTED) */
+  GEMVJIT_GLOBAL_SCALE_DIVISOR =
+      2 /* compressed-tensors' weight_global_scale = 2688 / amax: not served yet (UNSUPPORTED) */
 } gemvjit_global_scale_kind;
 
 typedef struct gemvjit_nvfp4_gemv_args {
   size_t struct_size;
-  int64_t m, n, k;            /* n counts weight rows: with silu_mul gate and up together, out then has n/2 columns */
-  int64_t x_row_stride;       /* elements, >= k */
-  const void* x;              /* [device] BF16 [m, k], inner stride 1, 2-byte aligned (16 bytes and a stride that is a
-                                 multiple of 8 are faster) */
-  const void* weight;         /* [device] uint8 [n, k/2], 16-byte aligned; even k in the low nibble */
-  const void* weight_scale;   /* [device] E4M3, roundup(n,128) * roundup(k/16,4) bytes, 16-byte aligned; padding bytes are
-                                 read but never matter */
-  const float* global_scale;  /* [device] one float, 4-byte aligned */
-  void* out;                  /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
-  int32_t scale_layout;       /* gemvjit_scale_layout, required: 0 is refused */
-  int32_t global_scale_kind;  /* gemvjit_global_scale_kind, required: 0 is refused */
-  int32_t silu_mul;           /* 0 or 1, as warmed */
-  int32_t pdl;                /* 1: overlap with the previous kernel allowed, see READ AHEAD; 0: never */
+  int64_t m, n, k;          /* n counts weight rows: with silu_mul gate and up together, out then has n/2 columns */
+  int64_t x_row_stride;     /* elements, >= k */
+  const void* x;            /* [device] BF16 [m, k], inner stride 1, 2-byte aligned (16 bytes and a stride that is a
+                               multiple of 8 are faster) */
+  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned; even k in the low nibble */
+  const void* weight_scale; /* [device] E4M3, roundup(n,128) * roundup(k/16,4) bytes, 16-byte aligned; padding bytes are
+                               read but never matter */
+  const float* global_scale; /* [device] one float, 4-byte aligned */
+  void* out;                 /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
+  int32_t scale_layout;      /* gemvjit_scale_layout, required: 0 is refused */
+  int32_t global_scale_kind; /* gemvjit_global_scale_kind, required: 0 is refused */
+  int32_t silu_mul;          /* 0 or 1, as warmed */
+  int32_t pdl;               /* 1: overlap with the previous kernel allowed, see READ AHEAD; 0: never */
 } gemvjit_nvfp4_gemv_args;
 
 /* Source of the operation: vLLM / TensorRT-LLM call it a W4A16 NVFP4 linear layer. */
@@ -312,10 +318,10 @@ GEMVJIT_API gemvjit_status gemvjit_nvfp4_gemv(gemvjit_context* context, const ge
 typedef struct gemvjit_bf16_gemv_args {
   size_t struct_size;
   int64_t m, n, k;
-  int64_t x_row_stride;       /* elements, >= k */
-  const void* x;              /* [device] BF16 [m, k], inner stride 1, 2-byte aligned */
-  const void* weight;         /* [device] BF16 [n, k] row-major, 16-byte aligned; read ahead */
-  void* out;                  /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
+  int64_t x_row_stride; /* elements, >= k */
+  const void* x;        /* [device] BF16 [m, k], inner stride 1, 2-byte aligned */
+  const void* weight;   /* [device] BF16 [n, k] row-major, 16-byte aligned; read ahead */
+  void* out;            /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
   int32_t silu_mul;
   int32_t pdl;
 } gemvjit_bf16_gemv_args;
@@ -325,11 +331,11 @@ GEMVJIT_API gemvjit_status gemvjit_bf16_gemv(gemvjit_context* context, const gem
 
 typedef struct gemvjit_dequantize_rows_args {
   size_t struct_size;
-  int64_t n, k;               /* rows of the weight, all of them */
-  const void* weight;         /* [device] uint8 [n, k/2], 16-byte aligned */
-  const void* weight_scale;   /* [device] as for gemvjit_nvfp4_gemv */
-  void* out;                  /* [device] BF16 [n, k], 16-byte aligned; exact products, global scale not applied, -0 kept */
-  int32_t scale_layout;       /* gemvjit_scale_layout, required */
+  int64_t n, k;             /* rows of the weight, all of them */
+  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned */
+  const void* weight_scale; /* [device] as for gemvjit_nvfp4_gemv */
+  void* out;            /* [device] BF16 [n, k], 16-byte aligned; exact products, global scale not applied, -0 kept */
+  int32_t scale_layout; /* gemvjit_scale_layout, required */
   int32_t pdl;
 } gemvjit_dequantize_rows_args;
 
@@ -348,12 +354,12 @@ GEMVJIT_API gemvjit_status gemvjit_swizzle_blockscale(const void* row_major, int
 
 typedef struct gemvjit_stats_data {
   size_t struct_size;
-  uint64_t launches;          /* of all threads */
-  uint64_t launch_misses;     /* launches refused with NOT_READY */
+  uint64_t launches;      /* of all threads */
+  uint64_t launch_misses; /* launches refused with NOT_READY */
   uint64_t compiles, compile_failures;
   uint64_t cache_hits, cache_misses, cache_damaged, cache_writes, cache_write_failures;
   uint64_t kernels_loaded;
-  uint64_t untuned_kernels;   /* of those warmed, with a default configuration */
+  uint64_t untuned_kernels; /* of those warmed, with a default configuration */
   uint64_t compile_milliseconds;
 } gemvjit_stats_data;
 

@@ -1,4 +1,4 @@
-// gemvjit_problem_init and the questions about one problem: supported, pick_nt, tuned, explain.
+// gemvjit_problem_init, the questions about one problem (supported, pick_nt, tuned, explain), and who compiles it.
 #include <algorithm>
 #include <cstring>
 
@@ -84,6 +84,17 @@ gemvjit_status gemvjit_explain(const gemvjit_context* context, const gemvjit_pro
     GEMVJIT_TRY_ASSIGN(const std::string explained, gemvjit::explain(*context->impl, request, m));
     copy_text(explained, text, size);
     if (length != nullptr) *length = explained.size();
+    return Status::ok();
+  });
+}
+
+gemvjit_status gemvjit_describe_compiler(gemvjit_context* context, char* text, size_t size, size_t* length) {
+  return api::guarded([&] {
+    if (text == nullptr && size != 0) return api::invalid("gemvjit_describe_compiler: text is null but size is not 0");
+    GEMVJIT_TRY(api::check_context(context));
+    GEMVJIT_TRY_ASSIGN(const std::string described, context->impl->compilers().describe());
+    copy_text(described, text, size);
+    if (length != nullptr) *length = described.size();
     return Status::ok();
   });
 }

@@ -4,6 +4,16 @@
 
 namespace gemvjit {
 
+namespace {
+
+std::string list_targets(const Compiler& compiler) {
+  std::string text;
+  for (const int sm : compiler.supported_sms()) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", sm);
+  return text;
+}
+
+}  // namespace
+
 Result<CompilerPool::Choice> CompilerPool::choose(std::span<const KernelKey> candidates) {
   if (candidates.empty()) return Status(StatusCode::internal_error, "no target to compile for");
   const KernelKey& wanted = candidates.front();
@@ -14,10 +24,14 @@ Result<CompilerPool::Choice> CompilerPool::choose(std::span<const KernelKey> can
     if (compiler->supports(candidates[i].arch)) return Choice{compiler, i};
     tried += (i == 0 ? "" : ", ") + candidates[i].arch.text();
   }
-  std::string supported;
-  for (const int sm : compiler->supported_sms()) supported += fmt::format("{}sm_{}", supported.empty() ? "" : ", ", sm);
-  return Status(StatusCode::no_compiler, fmt::format("{} ({}) does not compile for {}; it supports {}",
-                                                     compiler->version(), compiler->path(), tried, supported));
+  return Status(StatusCode::no_compiler,
+                fmt::format("{} ({}) does not compile for {}; it supports {}", compiler->version(), compiler->path(),
+                            tried, list_targets(*compiler)));
+}
+
+Result<std::string> CompilerPool::describe() {
+  GEMVJIT_TRY_ASSIGN(const std::shared_ptr<Compiler> compiler, compiler_for(0, "compile kernels"));
+  return fmt::format("{} ({}) compiles for {}", compiler->version(), compiler->path(), list_targets(*compiler));
 }
 
 Result<std::shared_ptr<Compiler>> CompilerPool::compiler_for(int sm, const std::string& purpose) {

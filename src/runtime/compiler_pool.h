@@ -29,6 +29,9 @@ class CompilerPool {
   // The first of the candidates (one kernel for several targets of one sm, best first) that the compiler supports.
   // no_compiler names what this compiler supports.
   Result<Choice> choose(std::span<const KernelKey> candidates);
+  // For people: the compiler that is found without a target in mind, its file, and what it compiles for. no_compiler
+  // with every file tried.
+  Result<std::string> describe();
 
  private:
   Result<std::shared_ptr<Compiler>> compiler_for(int sm, const std::string& purpose);

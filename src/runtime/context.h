@@ -40,6 +40,7 @@ class Context {
   const TuningTables& tables() const { return tables_; }
   CubinStore& store() const { return *store_; }
   Resolver& resolver() { return *resolver_; }
+  CompilerPool& compilers() { return compilers_; }
   const KernelRegistry& registry() const { return registry_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }

@@ -1,0 +1,330 @@
+#include "tools/common/safetensors.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "src/base/files.h"
+
+namespace gemvjit::tools {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t prefix_bytes = 8;  // the header's size
+constexpr const char* index_name = "model.safetensors.index.json";
+
+Status bad(const std::string& file, std::string_view what) {
+  return {StatusCode::invalid_argument, fmt::format("{}: {}", file, what)};
+}
+
+// Bits of one element; nothing for a type that this reader does not know.
+std::optional<std::uint64_t> dtype_bits(std::string_view dtype) {
+  struct Row {
+    std::string_view name;
+    std::uint64_t bits;
+  };
+  static constexpr std::array<Row, 20> rows{{{"BOOL", 8},    {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
+                                             {"F8_E8M0", 8}, {"F4", 4},   {"U16", 16}, {"I16", 16},    {"F16", 16},
+                                             {"BF16", 16},   {"U32", 32}, {"I32", 32}, {"F32", 32},    {"U64", 64},
+                                             {"I64", 64},    {"F64", 64}, {"C64", 64}, {"F6_E2M3", 6}, {"F6_E3M2", 6}}};
+  for (const Row& row : rows) {
+    if (row.name == dtype) return row.bits;
+  }
+  return std::nullopt;
+}
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool read_exactly(int fd, void* data, std::size_t size) {
+  char* out = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t got = ::read(fd, out, size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    out += got;
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+// Opens a regular file. Model folders are often made of symbolic links into a download cache, so links are followed.
+// O_NONBLOCK: opening a FIFO must not hang.
+Status open_regular(const std::string& path, int& fd, std::uint64_t& bytes) {
+  fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return {errno == ENOENT ? StatusCode::not_found : StatusCode::io_error,
+            fmt::format("cannot open {}: {}", path, std::strerror(errno))};
+  }
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return bad(path, "is not a regular file");
+  }
+  bytes = static_cast<std::uint64_t>(info.st_size);
+  return {};
+}
+
+struct HeaderText {
+  std::string text;
+  std::uint64_t data_bytes = 0;  // what follows it in the file
+};
+
+Result<HeaderText> read_header_text(const std::string& path) {
+  int fd = -1;
+  std::uint64_t file_bytes = 0;
+  GEMVJIT_TRY(open_regular(path, fd, file_bytes));
+  const FileDescriptor file(fd);
+  if (file_bytes < prefix_bytes) {
+    return bad(path,
+               fmt::format("not a safetensors file: it has {} bytes, its header alone takes 8 and more", file_bytes));
+  }
+  std::array<unsigned char, prefix_bytes> prefix{};
+  if (!read_exactly(file.get(), prefix.data(), prefix.size())) return bad(path, "cannot be read");
+  std::uint64_t header_bytes = 0;
+  for (std::size_t i = 0; i < prefix.size(); ++i) header_bytes |= std::uint64_t{prefix[i]} << (8 * i);
+  if (header_bytes > safetensors_header_limit) {
+    return bad(path,
+               fmt::format("not a safetensors file: it claims a header of {} bytes, more than the format's limit of {}",
+                           header_bytes, safetensors_header_limit));
+  }
+  if (header_bytes > file_bytes - prefix_bytes) {
+    return bad(path, fmt::format("truncated: it claims a header of {} bytes, but only {} follow", header_bytes,
+                                 file_bytes - prefix_bytes));
+  }
+  HeaderText header;
+  header.text.resize(header_bytes);
+  if (!read_exactly(file.get(), header.text.data(), header.text.size())) return bad(path, "cannot be read");
+  header.data_bytes = file_bytes - prefix_bytes - header_bytes;
+  return header;
+}
+
+// A JSON object without repeated keys on its first level (the parser would silently keep the last).
+Result<json> parse_object(const std::string& path, std::string_view text, std::string_view what) {
+  std::set<std::string> keys;
+  std::string repeated;
+  const auto on_event = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second) {
+      repeated = parsed.get<std::string>();
+    }
+    return true;
+  };
+  json document = json::parse(text, on_event, /*allow_exceptions=*/false);
+  if (!document.is_object()) return bad(path, fmt::format("{} is not a JSON object", what));
+  if (!repeated.empty()) return bad(path, fmt::format("{} names '{}' twice", what, repeated));
+  return document;
+}
+
+std::optional<std::uint64_t> as_size(const json& value) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  return value.get<std::uint64_t>();
+}
+
+// Bytes of a tensor of that type and shape; nothing if they do not fit 63 bits.
+std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape, std::uint64_t bits) {
+  constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  std::uint64_t product = bits;
+  for (const std::int64_t size : shape) {
+    const auto factor = static_cast<std::uint64_t>(size);
+    if (factor != 0 && product > limit / factor) return std::nullopt;
+    product *= factor;
+  }
+  return (product + 7) / 8;
+}
+
+Result<Tensor> parse_tensor(const std::string& path, const std::string& name, const json& value,
+                            const HeaderText& header) {
+  const auto lie = [&](std::string_view what) { return bad(path, fmt::format("tensor '{}': {}", name, what)); };
+  if (!value.is_object()) return lie("its header entry is not a JSON object");
+  const auto dtype = value.find("dtype"), shape = value.find("shape"), offsets = value.find("data_offsets");
+  if (dtype == value.end() || !dtype->is_string()) return lie("no dtype");
+  if (shape == value.end() || !shape->is_array()) return lie("no shape");
+  if (offsets == value.end() || !offsets->is_array() || offsets->size() != 2) return lie("no data_offsets");
+
+  Tensor tensor{.name = name, .dtype = dtype->get<std::string>(), .shape = {}, .file = path};
+  for (const json& item : *shape) {
+    const auto size = as_size(item);
+    if (!size || *size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return lie("its shape holds something that is no size");
+    }
+    tensor.shape.push_back(static_cast<std::int64_t>(*size));
+  }
+  const auto begin = as_size((*offsets)[0]), end = as_size((*offsets)[1]);
+  if (!begin || !end || *begin > *end) return lie("its data_offsets are no range");
+  if (*end > header.data_bytes) {
+    return lie(fmt::format("truncated: its data ends at {} of only {} bytes", *end, header.data_bytes));
+  }
+  tensor.bytes = *end - *begin;
+  tensor.file_offset = prefix_bytes + header.text.size() + *begin;
+  if (const auto bits = dtype_bits(tensor.dtype)) {
+    const auto wanted = tensor_bytes(tensor.shape, *bits);
+    if (!wanted) return lie(fmt::format("its shape {} is larger than any file", tensor.shape_text()));
+    if (*wanted != tensor.bytes) {
+      return lie(fmt::format("{} {} takes {} bytes, but its data_offsets span {}", tensor.dtype, tensor.shape_text(),
+                             *wanted, tensor.bytes));
+    }
+  }
+  return tensor;
+}
+
+// The data is covered once: no overlap, no hole, nothing behind the last tensor.
+Status check_coverage(const std::string& path, const std::vector<Tensor>& tensors, const HeaderText& header) {
+  std::vector<const Tensor*> by_offset;
+  for (const Tensor& tensor : tensors) by_offset.push_back(&tensor);
+  std::sort(by_offset.begin(), by_offset.end(), [](const Tensor* a, const Tensor* b) {
+    return std::pair(a->file_offset, a->bytes) < std::pair(b->file_offset, b->bytes);
+  });
+  const std::uint64_t data_begin = prefix_bytes + header.text.size();
+  std::uint64_t covered = data_begin;
+  for (const Tensor* tensor : by_offset) {
+    if (tensor->file_offset < covered) return bad(path, fmt::format("tensor '{}' overlaps another one", tensor->name));
+    if (tensor->file_offset > covered) {
+      return bad(path, fmt::format("{} bytes before tensor '{}' belong to no tensor", tensor->file_offset - covered,
+                                   tensor->name));
+    }
+    covered += tensor->bytes;
+  }
+  if (covered != data_begin + header.data_bytes) {
+    return bad(path, fmt::format("its last {} bytes belong to no tensor", data_begin + header.data_bytes - covered));
+  }
+  return {};
+}
+
+void sort_by_name(std::vector<Tensor>& tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
+}
+
+Result<std::string> read_index_text(const std::string& path) {
+  int fd = -1;
+  std::uint64_t bytes = 0;
+  GEMVJIT_TRY(open_regular(path, fd, bytes));
+  const FileDescriptor file(fd);
+  if (bytes > safetensors_header_limit) return bad(path, fmt::format("an index of {} bytes is not believed", bytes));
+  std::string text(bytes, '\0');
+  if (!read_exactly(file.get(), text.data(), text.size())) return bad(path, "cannot be read");
+  return text;
+}
+
+// weight_map of an index: tensor to file name.
+Result<std::map<std::string, std::string>> parse_index(const std::string& path, const std::string& text) {
+  GEMVJIT_TRY_ASSIGN(const json document, parse_object(path, text, "the index"));
+  const auto map = document.find("weight_map");
+  if (map == document.end() || !map->is_object() || map->empty()) {
+    return bad(path, "the index has no weight_map that names files");
+  }
+  std::map<std::string, std::string> files;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string()) return bad(path, fmt::format("the file of tensor '{}' is no string", tensor));
+    const auto name = file.get<std::string>();
+    if (name.empty() || name.find('/') != std::string::npos) {
+      return bad(path, fmt::format("the file of tensor '{}', '{}', is no name of a file in this folder", tensor, name));
+    }
+    files[tensor] = name;
+  }
+  return files;
+}
+
+Result<std::vector<Tensor>> read_files(const std::string& folder, const std::set<std::string>& names) {
+  std::vector<Tensor> all;
+  for (const std::string& name : names) {
+    GEMVJIT_TRY_ASSIGN(std::vector<Tensor> tensors, read_safetensors_file(folder + "/" + name));
+    all.insert(all.end(), std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
+  }
+  sort_by_name(all);
+  const auto twice =
+      std::adjacent_find(all.begin(), all.end(), [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
+  if (twice != all.end()) {
+    return bad(folder, fmt::format("tensor '{}' is in both {} and {}; pass one of the files instead of the folder",
+                                   twice->name, twice->file, std::next(twice)->file));
+  }
+  return all;
+}
+
+Result<std::vector<Tensor>> read_indexed(const std::string& folder, const std::string& index_path,
+                                         const std::string& text) {
+  GEMVJIT_TRY_ASSIGN(const auto index, parse_index(index_path, text));
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : index) {
+    if (files.insert(file).second && ::access((folder + "/" + file).c_str(), F_OK) != 0) {
+      return bad(index_path,
+                 fmt::format("names {} for tensor '{}', but there is no such file in the folder", file, tensor));
+    }
+  }
+  GEMVJIT_TRY_ASSIGN(std::vector<Tensor> tensors, read_files(folder, files));
+  std::map<std::string_view, std::string_view> found;
+  for (const Tensor& tensor : tensors) found[tensor.name] = tensor.file;
+  for (const auto& [tensor, file] : index) {
+    const auto place = found.find(tensor);
+    if (place == found.end() || place->second != folder + "/" + file) {
+      return bad(index_path, fmt::format("says that {} holds tensor '{}', but it does not", file, tensor));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::string Tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+Result<std::vector<Tensor>> read_safetensors_file(const std::string& path) {
+  GEMVJIT_TRY_ASSIGN(const HeaderText header, read_header_text(path));
+  GEMVJIT_TRY_ASSIGN(const json document, parse_object(path, header.text, "not a safetensors file: its header"));
+  std::vector<Tensor> tensors;
+  for (const auto& [name, value] : document.items()) {
+    if (name == "__metadata__") continue;
+    GEMVJIT_TRY_ASSIGN(Tensor tensor, parse_tensor(path, name, value, header));
+    tensors.push_back(std::move(tensor));
+  }
+  GEMVJIT_TRY(check_coverage(path, tensors, header));
+  sort_by_name(tensors);
+  return tensors;
+}
+
+Result<std::vector<Tensor>> read_model(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return Status(StatusCode::not_found, fmt::format("model {}: {}", path, std::strerror(errno)));
+  }
+  if (!S_ISDIR(info.st_mode)) return read_safetensors_file(path);
+
+  GEMVJIT_TRY_ASSIGN(const std::vector<std::string> names, list_directory(path));
+  std::set<std::string> files;
+  for (const std::string& name : names) {
+    if (name == index_name) {
+      const std::string index_path = path + "/" + name;
+      GEMVJIT_TRY_ASSIGN(const std::string text, read_index_text(index_path));
+      return read_indexed(path, index_path, text);
+    }
+    if (name.ends_with(".safetensors")) files.insert(name);
+  }
+  if (files.empty()) {
+    return Status(StatusCode::not_found, fmt::format("model {}: the folder holds no *.safetensors file", path));
+  }
+  return read_files(path, files);
+}
+
+}  // namespace gemvjit::tools

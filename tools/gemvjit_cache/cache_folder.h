@@ -1,0 +1,28 @@
+// The cache folder that a command works on, chosen as the library chooses it, and its entries.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/store.h"
+#include "tools/gemvjit_cache/commands.h"
+
+namespace gemvjit::tools {
+
+struct CacheFolder {
+  std::string path;    // empty: none, the library would keep kernels in memory only
+  std::string source;  // what named it: "--cache-dir", "GEMVJIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"
+};
+CacheFolder choose_cache_folder(const CacheArguments& arguments);
+
+// All entries, sorted by path; none if the folder is not there yet. exit_environment, said on stderr, if there is no
+// cache folder or it cannot be read.
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries);
+
+// The entries that a selector names: a key's text, or at least 4 hex digits that a digest begins with. A key may have
+// several entries, of different kernel sources; a digest prefix must name one. exit_usage for an ambiguous prefix (all
+// matches are listed) or a selector that is neither, exit_nothing_found for one without an entry; both said on stderr.
+ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::string& selector,
+                        std::vector<const ListedEntry*>& selected);
+
+}  // namespace gemvjit::tools

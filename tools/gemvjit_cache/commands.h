@@ -1,0 +1,30 @@
+// The commands of gemvjit-cache: a row here, a file each. A command writes its result to stdout and what went wrong to
+// stderr, and returns the exit code.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/common/exit_codes.h"
+
+namespace gemvjit::tools {
+
+struct CacheArguments {
+  std::optional<std::string> cache_dir;  // --cache-dir
+  bool json = false;
+  std::vector<std::string> selectors;  // show: one, rm: any number; a key's text or the first digits of a digest
+  bool all = false, damaged = false;   // rm
+};
+
+ExitCode list_entries(const CacheArguments& arguments);
+ExitCode show_entry(const CacheArguments& arguments);
+ExitCode verify_entries(const CacheArguments& arguments);
+ExitCode show_stats(const CacheArguments& arguments);
+ExitCode remove_entries(const CacheArguments& arguments);
+ExitCode show_path(const CacheArguments& arguments);
+ExitCode run_doctor(const CacheArguments& arguments);
+
+void complain(const std::string& message);  // to stderr, with the tool's name
+
+}  // namespace gemvjit::tools

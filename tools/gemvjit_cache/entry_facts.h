@@ -1,0 +1,36 @@
+// EntryFacts: what the tool says about one entry, worked out once for table, text and JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "cache/store.h"
+#include "src/catalog/catalog.h"
+
+namespace gemvjit::tools {
+
+struct EntryFacts {
+  std::string path, key, digest, family, flags_text, entry_name, compiler;
+  std::int64_t n = 0, k = 0, created_unix_seconds = 0, age_seconds = 0;
+  std::uint64_t flags = 0, file_bytes = 0, cubin_bytes = 0;
+  std::int32_t nt = 0;
+  std::string arch;
+  KernelResources resources;
+  std::uint32_t compile_ms = 0;
+  bool waits_for_predecessor = false;
+  std::optional<LaunchConfig> launch;  // nothing for a key that this version does not make
+
+  std::uint32_t spill_bytes() const { return resources.spill_store_bytes + resources.spill_load_bytes; }
+  std::uint32_t smem_bytes() const { return resources.static_smem_bytes + (launch ? launch->smem_bytes : 0); }
+};
+
+// Requires listed.entry.
+EntryFacts entry_facts(const ListedEntry& listed);
+nlohmann::ordered_json entry_json(const EntryFacts& facts);
+nlohmann::ordered_json problem_json(const ListedEntry& listed);  // of a file that is no whole entry
+
+// Writes a document to stdout; bytes that are no UTF-8 (in a path) are replaced.
+void print_json(const nlohmann::ordered_json& document);
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,69 @@
+// gemvjit-cache ls: one line an entry.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/common/human_units.h"
+#include "tools/common/table.h"
+#include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/entry_facts.h"
+
+namespace gemvjit::tools {
+namespace {
+
+void print_table(const std::vector<ListedEntry>& entries) {
+  using Align = Table::Align;
+  Table table({{"KEY"},
+               {"FAMILY"},
+               {"DIGEST"},
+               {"SIZE", Align::right},
+               {"REGS", Align::right},
+               {"SMEM", Align::right},
+               {"SPILL", Align::right},
+               {"COMPILE", Align::right},
+               {"AGE", Align::right}});
+  std::uint64_t bytes = 0;
+  std::size_t damaged = 0;
+  for (const ListedEntry& listed : entries) {
+    bytes += listed.file_bytes;
+    if (!listed.entry) {
+      ++damaged;
+      continue;
+    }
+    const EntryFacts facts = entry_facts(listed);
+    table.add_row({facts.key, facts.family, facts.digest.substr(0, 12), human_bytes(facts.file_bytes),
+                   std::to_string(facts.resources.registers), human_bytes(facts.smem_bytes()),
+                   human_bytes(facts.spill_bytes()), fmt::format("{} ms", facts.compile_ms),
+                   human_age(facts.age_seconds)});
+  }
+  if (!table.empty()) fmt::print("{}", table.text());
+  for (const ListedEntry& listed : entries) {
+    if (!listed.entry) fmt::print("DAMAGED {}: {}\n", listed.path, listed.problem.message());
+  }
+  fmt::print("{} entries, {} damaged, {}\n", entries.size() - damaged, damaged, human_bytes(bytes));
+}
+
+}  // namespace
+
+ExitCode list_entries(const CacheArguments& arguments) {
+  std::vector<ListedEntry> entries;
+  if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  if (!arguments.json) {
+    print_table(entries);
+    return exit_done;
+  }
+  nlohmann::ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},
+                                  {"entries", nlohmann::ordered_json::array()},
+                                  {"damaged", nlohmann::ordered_json::array()}};
+  for (const ListedEntry& listed : entries) {
+    if (listed.entry) {
+      document["entries"].push_back(entry_json(entry_facts(listed)));
+    } else {
+      document["damaged"].push_back(problem_json(listed));
+    }
+  }
+  print_json(document);
+  return exit_done;
+}
+
+}  // namespace gemvjit::tools

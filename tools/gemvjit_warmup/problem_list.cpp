@@ -1,0 +1,202 @@
+#include "tools/gemvjit_warmup/problem_list.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+
+namespace gemvjit::tools {
+namespace {
+
+gemvjit_family library_family(ShapeFamily family) {
+  switch (family) {
+    case ShapeFamily::nvfp4:
+      return GEMVJIT_NVFP4_GEMV;
+    case ShapeFamily::bf16:
+      return GEMVJIT_BF16_GEMV;
+    case ShapeFamily::dequant:
+      return GEMVJIT_DEQUANTIZE_ROWS;
+  }
+  return GEMVJIT_NVFP4_GEMV;
+}
+
+// `arch` as in ProblemList, and living as long as the problem.
+gemvjit_problem make_problem(const ShapeSpec& shape, const std::string& arch) {
+  gemvjit_problem problem;
+  (void)gemvjit_problem_init(&problem, library_family(shape.family), shape.n, shape.k);
+  problem.silu_mul = shape.silu_mul ? 1 : 0;
+  problem.allow_untuned = 1;
+  problem.arch = arch.empty() ? nullptr : arch.c_str();
+  return problem;
+}
+
+// Shapes without repeats, in the order in which they were first asked for.
+class ShapeSet {
+ public:
+  void add(const ShapeSpec& shape) {
+    if (seen_.insert({shape.n, shape.k, shape.family, shape.silu_mul}).second) shapes_.push_back(shape);
+    // A prefill path that has no W4A16 GEMM dequantizes the weight, so every NVFP4 shape brings that kernel along.
+    if (shape.family == ShapeFamily::nvfp4) add({.n = shape.n, .k = shape.k, .family = ShapeFamily::dequant});
+  }
+  const std::vector<ShapeSpec>& shapes() const { return shapes_; }
+
+ private:
+  std::set<std::tuple<std::int64_t, std::int64_t, ShapeFamily, bool>> seen_;
+  std::vector<ShapeSpec> shapes_;
+};
+
+std::string describe_compiler(gemvjit_context* context) {
+  char text[1024] = "";
+  return gemvjit_describe_compiler(context, text, sizeof text, nullptr) == GEMVJIT_OK ? text : gemvjit_last_error();
+}
+
+ExitCode resolve_archs(gemvjit_context* context, const WarmupOptions& options, ProblemList& list, std::string& error) {
+  const char* device_arch = gemvjit_device_arch(context);
+  if (options.wants_native() && device_arch == nullptr) {
+    error =
+        "no GPU was found, so the target is not known: libcuda.so.1 or a device is missing. To fill a cache here for "
+        "other machines name the targets, such as --arch sm_90a (H100, H200), sm_100a (B200) or sm_120a (RTX 50); "
+        "gemvjit-cache doctor shows what was tried and which targets this NVRTC has";
+    return exit_environment;
+  }
+  for (const std::string& name : options.archs) {
+    if (name == "native") {
+      list.archs.emplace_back();
+    } else if (!options.wants_native() || name != device_arch) {
+      list.archs.push_back(name);
+    }
+  }
+  return exit_done;
+}
+
+// The library's verdict on a target, before any shape can be blamed for it.
+ExitCode check_arch(gemvjit_context* context, const std::string& arch, std::string& error) {
+  const gemvjit_problem problem = make_problem({.n = 128, .k = 128}, arch);
+  if (gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK) return exit_done;
+  error = fmt::format("--arch {}: {}; accepted: native, or a target such as sm_90a, several joined by commas. {}",
+                      arch.empty() ? "native" : arch, gemvjit_last_error(), describe_compiler(context));
+  return exit_usage;
+}
+
+// Adds the model's layers to the shapes. A model without any is an error of its own.
+ExitCode add_model(gemvjit_context* context, const std::string& path, const std::string& arch, ShapeSet& shapes,
+                   ProblemList& list, std::string& error) {
+  const Result<std::vector<Tensor>> tensors = read_model(path);
+  if (!tensors) {
+    error = tensors.status().message();
+    return tensors.status().code() == StatusCode::not_found ? exit_nothing_found : exit_usage;
+  }
+  const auto why_not = [&](WeightType type, std::int64_t n, std::int64_t k) -> std::string {
+    const auto family = type == WeightType::nvfp4 ? ShapeFamily::nvfp4 : ShapeFamily::bf16;
+    const gemvjit_problem problem = make_problem({.n = n, .k = k, .family = family}, arch);
+    return gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK ? "" : gemvjit_last_error();
+  };
+  const ModelLayers model = find_linear_layers(*tensors, why_not);
+  std::size_t minor = 0;
+  for (const SkippedTensor& tensor : model.skipped) {
+    minor += tensor.minor ? 1 : 0;
+    if (!tensor.minor) {
+      list.notes.push_back(fmt::format("skipped {} {} {}: {}", tensor.name, tensor.dtype, tensor.shape, tensor.reason));
+    }
+  }
+  if (minor > 0)
+    list.notes.push_back(fmt::format("skipped {} tensors with fewer than 2 dimensions (biases, norms)", minor));
+  list.notes.push_back(fmt::format("{}: {} linear layers", path, model.layers.size()));
+  if (model.layers.empty()) {
+    error =
+        fmt::format("model {}: none of its {} tensors is a linear layer that a kernel serves", path, tensors->size());
+    for (const std::string& note : list.notes) error += "\n  " + note;
+    return exit_nothing_found;
+  }
+  for (const LinearLayer& layer : model.layers) {
+    shapes.add({.n = layer.n,
+                .k = layer.k,
+                .family = layer.type == WeightType::nvfp4 ? ShapeFamily::nvfp4 : ShapeFamily::bf16});
+  }
+  return exit_done;
+}
+
+// With --tuned-only: whether there is a measured configuration. Without: always.
+bool wanted(gemvjit_context* context, const gemvjit_problem& problem, ProblemList& list) {
+  if (problem.allow_untuned != 0 || gemvjit_plan(context, &problem, 1, nullptr, nullptr) != GEMVJIT_UNTUNED)
+    return true;
+  list.notes.push_back(fmt::format("left out {} {}x{}{} nt {} {}: not tuned", family_name(problem.family), problem.n,
+                                   problem.k, problem.silu_mul != 0 ? " silu_mul" : "", problem.nt,
+                                   problem.arch == nullptr ? "native" : problem.arch));
+  return false;
+}
+
+// One shape on one target: its problems for the wanted nt and pdl.
+void add_problems(gemvjit_context* context, const WarmupOptions& options, const ShapeSpec& shape,
+                  const std::string& arch, ProblemList& list) {
+  std::vector<int> nts{0};
+  if (shape.family != ShapeFamily::dequant) {
+    if (!options.nts.empty()) nts = options.nts;
+    // Each nt is tuned or not by itself.
+    if (options.nts.empty() && options.tuned_only) nts = {1, 2, 4};
+  }
+  std::vector<int> pdls{options.pdl == PdlChoice::off ? 0 : 1};
+  if (options.pdl == PdlChoice::both) pdls.push_back(0);
+  for (const int pdl : pdls) {
+    for (const int nt : nts) {
+      gemvjit_problem problem = make_problem(shape, arch);
+      problem.nt = nt;
+      problem.pdl = pdl;
+      problem.allow_untuned = options.tuned_only ? 0 : 1;
+      if (wanted(context, problem, list)) list.problems.push_back(problem);
+    }
+  }
+}
+
+ExitCode check_shapes(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list,
+                      std::string& error) {
+  for (const ShapeSpec& shape : options.shapes) {
+    for (const std::string& arch : list.archs) {
+      const gemvjit_problem problem = make_problem(shape, arch);
+      if (gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK) continue;
+      error = fmt::format("--shape {}x{}:{}{}: {}", shape.n, shape.k, shape_family_name(shape.family),
+                          shape.silu_mul ? ":silu" : "", gemvjit_last_error());
+      return exit_usage;
+    }
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+const char* family_name(int family) {
+  switch (family) {
+    case GEMVJIT_NVFP4_GEMV:
+      return "nvfp4_gemv";
+    case GEMVJIT_BF16_GEMV:
+      return "bf16_gemv";
+    case GEMVJIT_DEQUANTIZE_ROWS:
+      return "dequantize_rows";
+    default:
+      return "unknown";
+  }
+}
+
+ExitCode make_problem_list(gemvjit_context* context, const WarmupOptions& options, ProblemList& list,
+                           std::string& error) {
+  if (const ExitCode code = resolve_archs(context, options, list, error); code != exit_done) return code;
+  for (const std::string& arch : list.archs) {
+    if (const ExitCode code = check_arch(context, arch, error); code != exit_done) return code;
+  }
+  if (const ExitCode code = check_shapes(context, options, list, error); code != exit_done) return code;
+
+  ShapeSet shapes;
+  for (const ShapeSpec& shape : options.shapes) shapes.add(shape);
+  for (const std::string& model : options.models) {
+    const ExitCode code = add_model(context, model, list.archs.front(), shapes, list, error);
+    if (code != exit_done) return code;
+  }
+  for (const std::string& arch : list.archs) {
+    for (const ShapeSpec& shape : shapes.shapes()) add_problems(context, options, shape, arch, list);
+  }
+  if (!list.problems.empty()) return exit_done;
+  error = "no shape is left: none of them has a measured configuration; leave --tuned-only out to take defaults";
+  return exit_nothing_found;
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,33 @@
+// ProblemList: the command line's shapes and models, times targets, nt and pdl, as the library's problems.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gemvjit/gemvjit.h"
+#include "tools/common/exit_codes.h"
+#include "tools/common/linear_layers.h"
+#include "tools/gemvjit_warmup/warmup_options.h"
+
+namespace gemvjit::tools {
+
+struct ProblemList {
+  // "" stands for the GPU here: the library knows which of its targets the compiler has. Owns what problems point to,
+  // so it is neither copied nor changed.
+  std::vector<std::string> archs;
+  std::vector<gemvjit_problem> problems;
+  std::vector<std::string> notes;  // what was left out and why, for stderr
+
+  ProblemList() = default;
+  ProblemList(const ProblemList&) = delete;
+  ProblemList& operator=(const ProblemList&) = delete;
+};
+
+// exit_done, or the exit code and the reason in `error`. Compiles nothing; opens NVRTC only to say, of a target that
+// is misspelt, what it supports.
+ExitCode make_problem_list(gemvjit_context* context, const WarmupOptions& options, ProblemList& list,
+                           std::string& error);
+
+const char* family_name(int family);  // "nvfp4_gemv"
+
+}  // namespace gemvjit::tools

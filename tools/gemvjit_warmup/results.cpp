@@ -1,0 +1,168 @@
+#include "tools/gemvjit_warmup/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "tools/common/human_units.h"
+#include "tools/common/table.h"
+#include "tools/gemvjit_warmup/problem_list.h"
+
+namespace gemvjit::tools {
+namespace {
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
+}  // namespace
+
+const KernelResult& Results::add(const gemvjit_kernel_info& kernel) {
+  KernelResult result;
+  result.key = text_of(kernel.key);
+  result.digest = text_of(kernel.digest);
+  result.arch = text_of(kernel.arch);
+  result.match = text_of(kernel.match);
+  result.error = text_of(kernel.error);
+  result.n = kernel.n;
+  result.k = kernel.k;
+  result.flags = kernel.flags;
+  result.family = kernel.family;
+  result.nt = kernel.nt;
+  result.outcome = static_cast<gemvjit_outcome>(kernel.outcome);
+  result.status = static_cast<gemvjit_status>(kernel.status);
+  result.milliseconds = kernel.milliseconds;
+  result.registers = kernel.registers;
+  result.smem_bytes = kernel.smem_bytes;
+  result.spill_bytes = kernel.spill_bytes;
+  result.problem_index = kernel.problem_index;
+  results_.push_back(std::move(result));
+  return results_.back();
+}
+
+void Results::add_failed_problem(std::size_t index, const gemvjit_problem& problem, gemvjit_status status,
+                                 std::string error) {
+  const bool reported = std::any_of(results_.begin(), results_.end(), [&](const KernelResult& result) {
+    return result.outcome == GEMVJIT_OUTCOME_FAILED && (result.problem_index == index || result.status == status);
+  });
+  if (reported) return;
+  KernelResult result;
+  result.arch = text_of(problem.arch);
+  result.error = std::move(error);
+  result.n = problem.n;
+  result.k = problem.k;
+  result.family = problem.family;
+  result.nt = problem.nt;
+  result.status = status;
+  result.problem_index = index;
+  results_.push_back(std::move(result));
+}
+
+void Results::sort() {
+  std::stable_sort(results_.begin(), results_.end(), [](const KernelResult& a, const KernelResult& b) {
+    return std::tie(a.problem_index, a.nt, a.key) < std::tie(b.problem_index, b.nt, b.key);
+  });
+}
+
+std::size_t Results::count(gemvjit_outcome outcome) const {
+  return static_cast<std::size_t>(std::count_if(results_.begin(), results_.end(),
+                                                [&](const KernelResult& result) { return result.outcome == outcome; }));
+}
+
+const char* Results::status_word(const KernelResult& result) const {
+  if (result.status == GEMVJIT_ENTRY_DAMAGED) return "damaged";
+  switch (result.outcome) {
+    case GEMVJIT_OUTCOME_COMPILED:
+      return "compiled";
+    case GEMVJIT_OUTCOME_CACHED:
+      return "cached";
+    case GEMVJIT_OUTCOME_MISSING:
+      return mode_ == WarmupMode::dry_run ? "planned" : "missing";
+    case GEMVJIT_OUTCOME_FAILED:
+      break;
+  }
+  return "failed";
+}
+
+std::string Results::json(double seconds) const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const KernelResult& result : results_) {
+    list.push_back({{"key", result.key},
+                    {"digest", result.digest},
+                    {"family", family_name(result.family)},
+                    {"n", result.n},
+                    {"k", result.k},
+                    {"nt", result.nt},
+                    {"flags", fmt::format("{:016x}", result.flags)},
+                    {"arch", result.arch},
+                    {"status", status_word(result)},
+                    {"ms", std::round(result.milliseconds * 1000) / 1000},
+                    {"error", result.error}});
+  }
+  const nlohmann::ordered_json document{{"results", list},
+                                        {"summary",
+                                         {{"total", results_.size()},
+                                          {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
+                                          {"cached", count(GEMVJIT_OUTCOME_CACHED)},
+                                          {"failed", count(GEMVJIT_OUTCOME_FAILED)},
+                                          {"seconds", std::round(seconds * 1000) / 1000}}}};
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string Results::table() const {
+  using Align = Table::Align;
+  if (mode_ == WarmupMode::dry_run) {
+    Table table({{"KEY"}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}});
+    for (const KernelResult& result : results_) {
+      table.add_row({result.key, family_name(result.family), result.match, result.digest.substr(0, 16)});
+    }
+    return table.text();
+  }
+  Table table({{"KEY"},
+               {"FAMILY"},
+               {"STATUS"},
+               {"MS", Align::right},
+               {"REGS", Align::right},
+               {"SMEM", Align::right},
+               {"SPILL", Align::right}});
+  for (const KernelResult& result : results_) {
+    const bool built = result.outcome == GEMVJIT_OUTCOME_COMPILED || result.outcome == GEMVJIT_OUTCOME_CACHED;
+    const auto number = [&](std::uint32_t value) { return built ? fmt::format("{}", value) : std::string("-"); };
+    const std::string key = result.key.empty() ? fmt::format("{}x{} {}", result.n, result.k, result.arch) : result.key;
+    table.add_row({key, family_name(result.family), status_word(result), fmt::format("{:.1f}", result.milliseconds),
+                   number(result.registers), number(result.smem_bytes), number(result.spill_bytes)});
+  }
+  return table.text();
+}
+
+std::string Results::summary(double seconds) const {
+  const std::size_t total = results_.size(), cached = count(GEMVJIT_OUTCOME_CACHED);
+  switch (mode_) {
+    case WarmupMode::dry_run:
+      return fmt::format("{} kernels planned", total);
+    case WarmupMode::check:
+      return fmt::format("{} kernels: {} cached, {} missing, {} failed or damaged, in {}", total, cached,
+                         count(GEMVJIT_OUTCOME_MISSING), count(GEMVJIT_OUTCOME_FAILED), human_seconds(seconds));
+    case WarmupMode::build:
+      break;
+  }
+  return fmt::format("{} kernels: {} compiled, {} cached, {} failed, in {}", total, count(GEMVJIT_OUTCOME_COMPILED),
+                     cached, count(GEMVJIT_OUTCOME_FAILED), human_seconds(seconds));
+}
+
+ExitCode Results::exit_code() const {
+  const auto any = [&](auto predicate) { return std::any_of(results_.begin(), results_.end(), predicate); };
+  const auto any_status = [&](gemvjit_status status) {
+    return any([&](const KernelResult& result) { return result.status == status; });
+  };
+  // What has one cause for many kernels comes first; a damaged entry says more than a missing one.
+  if (any_status(GEMVJIT_CACHE_NOT_WRITABLE)) return exit_cache_not_writable;
+  if (any_status(GEMVJIT_NO_COMPILER) || any_status(GEMVJIT_NO_DRIVER)) return exit_environment;
+  if (mode_ == WarmupMode::check && any_status(GEMVJIT_ENTRY_DAMAGED)) return exit_entry_damaged;
+  if (count(GEMVJIT_OUTCOME_FAILED) > 0) return exit_some_failed;
+  if (mode_ == WarmupMode::check && count(GEMVJIT_OUTCOME_MISSING) > 0) return exit_not_warm;
+  return exit_done;
+}
+
+}  // namespace gemvjit::tools

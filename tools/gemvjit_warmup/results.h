@@ -1,0 +1,55 @@
+// Results: what became of each kernel of a run, and how it is shown and turned into an exit code.
+//
+// Threads: add() may be called from the library's threads, one at a time; everything else afterwards, from one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gemvjit/gemvjit.h"
+#include "tools/common/exit_codes.h"
+#include "tools/gemvjit_warmup/warmup_options.h"
+
+namespace gemvjit::tools {
+
+struct KernelResult {
+  std::string key, digest, arch, match, error;
+  std::int64_t n = 0, k = 0;
+  std::uint64_t flags = 0;
+  int family = 0, nt = 0;
+  gemvjit_outcome outcome = GEMVJIT_OUTCOME_FAILED;
+  gemvjit_status status = GEMVJIT_OK;
+  double milliseconds = 0;
+  std::uint32_t registers = 0, smem_bytes = 0, spill_bytes = 0;
+  std::size_t problem_index = 0;
+};
+
+class Results {
+ public:
+  explicit Results(WarmupMode mode) : mode_(mode) {}
+
+  const KernelResult& add(const gemvjit_kernel_info& kernel);
+  // A problem that failed before it had a kernel; ignored where a kernel of it is reported already.
+  void add_failed_problem(std::size_t index, const gemvjit_problem& problem, gemvjit_status status, std::string error);
+  // The order of the command line, whatever the order in which threads finished.
+  void sort();
+
+  // "compiled", "cached", "failed"; with --check also "missing" and "damaged"; with --dry-run "planned".
+  const char* status_word(const KernelResult& result) const;
+  // The one document of --json.
+  std::string json(double seconds) const;
+  // For people: a table, then a line that sums up.
+  std::string table() const;
+  std::string summary(double seconds) const;
+  // Without regard to an interruption.
+  ExitCode exit_code() const;
+  const std::vector<KernelResult>& all() const { return results_; }
+
+ private:
+  std::size_t count(gemvjit_outcome outcome) const;
+
+  WarmupMode mode_;
+  std::vector<KernelResult> results_;
+};
+
+}  // namespace gemvjit::tools

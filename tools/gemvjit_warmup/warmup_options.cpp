@@ -1,0 +1,102 @@
+#include "tools/gemvjit_warmup/warmup_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "gemvjit/gemvjit.h"
+#include "tools/common/command_line.h"
+
+namespace gemvjit::tools {
+namespace {
+
+constexpr const char* description =
+    "Compile the GEMV kernels of given shapes or of a model into the cache, so that an engine finds them there.\n"
+    "Needs libnvrtc for what is not cached yet, and a GPU only for --arch native.";
+
+constexpr const char* footer =
+    "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU or "
+    "a\n"
+    "target unknown to NVRTC, 6 cache not writable, 7 a cache entry is damaged (--check), 9 not fully warm (--check),\n"
+    "130 interrupted, finished work kept.\n"
+    "Example: gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
+
+template <typename T>
+void drop_repeats(std::vector<T>& values) {
+  std::vector<T> kept;
+  for (T& value : values) {
+    if (std::find(kept.begin(), kept.end(), value) == kept.end()) kept.push_back(std::move(value));
+  }
+  values = std::move(kept);
+}
+
+int usage_error(const std::string& message) {
+  fmt::print(stderr, "gemvjit-warmup: {}\n", message);
+  return exit_usage;
+}
+
+}  // namespace
+
+bool WarmupOptions::wants_native() const { return std::find(archs.begin(), archs.end(), "native") != archs.end(); }
+
+std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& options) {
+  CLI::App app(description, "gemvjit-warmup");
+  app.footer(footer);
+  app.set_version_flag("--version", gemvjit_version());
+
+  std::vector<std::string> shapes;
+  std::string pdl = "on", cache_dir;
+  bool dry_run = false, check = false;
+  app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant][:silu]; nvfp4 if not said (repeatable)")
+      ->type_name("SHAPE")
+      ->allow_extra_args(false);
+  app.add_option("--model", options.models, "folder of safetensors: every linear layer in it (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app.add_option("--arch", options.archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
+      ->type_name("ARCHS")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--nt", options.nts, "8-token tiles: 1,2,4 (M <= 8*nt); all if not said")
+      ->type_name("NTS")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({1, 2, 4}));
+  app.add_option("--pdl", pdl, "programmatic dependent launch allowed: on, off or both; on if not said")
+      ->type_name("on|off|both")
+      ->check(CLI::IsMember({"on", "off", "both"}));
+  CLI::Option* cache_option =
+      app.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
+          ->type_name("DIR");
+  app.add_option("-j,--jobs", options.jobs, "kernels compiled at a time; about 500 MB each")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  CLI::Option* dry_option = app.add_flag("--dry-run", dry_run, "name the kernels, look up and compile nothing");
+  app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
+  app.add_flag("--tuned-only", options.tuned_only, "leave out shapes without a measured configuration");
+  app.add_flag("--json", options.json, "results as one JSON document");
+  CLI::Option* quiet_option = app.add_flag("-q,--quiet", options.quiet, "no progress; errors only");
+  app.add_flag("-v,--verbose", options.verbosity, "each kernel as it is finished; twice: the library's debug log")
+      ->excludes(quiet_option);
+  if (const auto code = parse_command_line(app, argc, argv)) return code;
+
+  for (const std::string& text : shapes) {
+    Result<ShapeSpec> shape = parse_shape(text);
+    if (!shape) return usage_error(shape.status().message());
+    options.shapes.push_back(*shape);
+  }
+  if (options.shapes.empty() && options.models.empty()) {
+    return usage_error("nothing to warm: name shapes with --shape NxK or a model with --model DIR (see --help)");
+  }
+  if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
+  if (*cache_option) options.cache_dir = cache_dir;
+  if (options.archs.empty()) options.archs.push_back("native");
+  drop_repeats(options.archs);
+  drop_repeats(options.nts);
+  options.pdl = pdl == "both" ? PdlChoice::both : pdl == "off" ? PdlChoice::off : PdlChoice::on;
+  options.mode = check ? WarmupMode::check : dry_run ? WarmupMode::dry_run : WarmupMode::build;
+  return std::nullopt;
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,35 @@
+// What the command line of gemvjit-warmup asks for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/common/shape_spec.h"
+
+namespace gemvjit::tools {
+
+enum class WarmupMode { build, dry_run, check };
+enum class PdlChoice { on, off, both };
+
+struct WarmupOptions {
+  std::vector<ShapeSpec> shapes;
+  std::vector<std::string> models;  // folders or files
+  std::vector<std::string> archs;   // as written, without repeats; "native" among them or alone if none was named
+  std::vector<int> nts;             // empty: all of a family
+  PdlChoice pdl = PdlChoice::on;
+  std::optional<std::string> cache_dir;
+  int jobs = 0;  // 0: the library's default
+  WarmupMode mode = WarmupMode::build;
+  bool tuned_only = false;
+  bool json = false;
+  bool quiet = false;
+  int verbosity = 0;
+
+  bool wants_native() const;
+};
+
+// An exit code if the program is to end now, with what was wrong on stderr.
+std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& options);
+
+}  // namespace gemvjit::tools

@@ -18,7 +18,7 @@ TEST_F(ContextTest, NothingIsTouchedByCreating) {
 }
 
 TEST_F(ContextTest, TheDeviceIsThatOfTheCurrentContext) {
-  recording.devices = {FakeDevice{.major = 8, .minor = 0}, FakeDevice{.major = 12, .minor = 0}};
+  recording.devices = {device_of(8, 0), device_of(12, 0)};
   options.device = device_current;
   EXPECT_STREQ(make()->device_target_text(), "sm_80");  // no context is current: device 0, which has no 'a' target
   recording.set_current_context(recording.primary_context(1));
@@ -57,7 +57,7 @@ TEST_F(ContextTest, ADriverWithoutDevicesMeansNone) {
 }
 
 TEST_F(ContextTest, ADeviceThatIsTooOldIsToldWhereItWasNamed) {
-  recording.devices = {FakeDevice{.name = "Old GPU", .major = 7, .minor = 0}};
+  recording.devices = {device_of(7, 0)};
   options.device = 0;
   const auto failed = Context::create(options, dependencies());
   ASSERT_FALSE(failed);

@@ -113,7 +113,8 @@ TEST(Options, TheDocumentationShowsTheTable) {
   const std::string rows = text.substr(0, text.find("## Where the libraries"));
   const std::regex name("`(GEMVJIT_[A-Z_]+)`");
   for (std::sregex_iterator at(rows.begin(), rows.end(), name), end; at != end; ++at) {
-    EXPECT_TRUE(known.count((*at)[1].str())) << "docs/configuration.md names " << (*at)[1].str() << ", which nobody reads";
+    EXPECT_TRUE(known.count((*at)[1].str()))
+        << "docs/configuration.md names " << (*at)[1].str() << ", which nobody reads";
   }
 }
 

@@ -110,7 +110,8 @@ TEST_F(WarmupTest, AFailedKernelFailsTheProblemsThatNeedItAndNoOther) {
   EXPECT_EQ(result.problems[1].code(), StatusCode::compile_failed);
   EXPECT_EQ(result.problems[2].code(), StatusCode::compile_failed);
   EXPECT_EQ(reports.size(), 3u);
-  EXPECT_EQ(std::count_if(reports.begin(), reports.end(), [](const auto& r) { return r.outcome == Outcome::failed; }), 1);
+  EXPECT_EQ(std::count_if(reports.begin(), reports.end(), [](const auto& r) { return r.outcome == Outcome::failed; }),
+            1);
 }
 
 TEST_F(WarmupTest, UntunedConfigurationsMustBeAllowed) {
@@ -145,7 +146,7 @@ TEST_F(WarmupTest, AForeignTargetIsCompiledAndNotLoaded) {
 }
 
 TEST_F(WarmupTest, AnOldDeviceGetsKernelsWithoutPdl) {
-  recording.devices = {FakeDevice{.major = 8, .minor = 6}};
+  recording.devices = {device_of(8, 6)};
   const auto context = make();
   EXPECT_TRUE(warm(*context, {nvfp4(1024, 1024, 1), without_pdl(nvfp4(1024, 1024, 1))}).overall);
   ASSERT_EQ(reports.size(), 1u);

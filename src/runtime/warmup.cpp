@@ -63,7 +63,7 @@ class WarmupRun {
   // A thread: takes kernels until there are none, or someone cancels. Throws nothing.
   void work() {
     for (;;) {
-      if (options_.cancel != nullptr && *options_.cancel != 0) cancelled_.store(true);
+      if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) cancelled_.store(true);
       if (cancelled_.load()) return;
       const std::size_t next = next_.fetch_add(1);
       if (next >= order_.size()) return;

@@ -182,7 +182,7 @@ TEST_F(WarmupTest, TheFlagCancels) {
   options.compile_threads = 2;
   const auto context = make();
   volatile std::int32_t cancel = 0;
-  compilers.while_compiling = [&] { cancel = 1; };
+  compilers.while_compiling = [&] { __atomic_store_n(&cancel, 1, __ATOMIC_RELAXED); };
   WarmupOptions run;
   run.cancel = &cancel;
   const auto result = warm(*context, {nvfp4(4096, 1024), nvfp4(1024, 1024), nvfp4(2048, 1024)}, run);

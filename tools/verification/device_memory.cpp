@@ -3,23 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace gemvjit {
+namespace {
+
+std::atomic<bool> guards_on{true};
+
+}  // namespace
+
+void DeviceBuffer::use_guards(bool on) { guards_on.store(on); }
 
 Result<DeviceBuffer> DeviceBuffer::create(const GpuHarness& gpu, std::size_t bytes, std::size_t offset, bool poison) {
   DeviceBuffer buffer(gpu);
-  buffer.allocated_ = 2 * kGuardBytes + offset + bytes;
+  buffer.guard_bytes_ = guards_on.load() ? kGuardBytes : 0;
+  buffer.allocated_ = std::max<std::size_t>(2 * buffer.guard_bytes_ + offset + bytes, 1);
   buffer.bytes_ = bytes;
   GEMVJIT_TRY(gpu.check(gpu.api().cuMemAlloc(&buffer.base_, buffer.allocated_),
                         fmt::format("allocating {} bytes on {}", buffer.allocated_, gpu.device_name())));
-  buffer.payload_ = buffer.base_ + kGuardBytes + offset;
+  buffer.payload_ = buffer.base_ + buffer.guard_bytes_ + offset;
   const std::size_t before = buffer.payload_ - buffer.base_;
   if (poison) {
     GEMVJIT_TRY(gpu.check(gpu.api().cuMemsetD8(buffer.base_, kPoison, buffer.allocated_), "poisoning a buffer"));
   } else {
-    GEMVJIT_TRY(gpu.check(gpu.api().cuMemsetD8(buffer.base_, kPoison, before), "writing a guard"));
-    GEMVJIT_TRY(gpu.check(gpu.api().cuMemsetD8(buffer.payload_ + bytes, kPoison, kGuardBytes), "writing a guard"));
+    GEMVJIT_TRY(buffer.write_guard(buffer.base_, before));
+    GEMVJIT_TRY(buffer.write_guard(buffer.payload_ + bytes, buffer.guard_bytes_));
   }
   // Memsets may still run when they return; other streams do not wait for the default one.
   GEMVJIT_TRY(gpu.check(gpu.api().cuStreamSynchronize(nullptr), "poisoning a buffer"));
@@ -35,7 +44,8 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
       base_(std::exchange(other.base_, 0)),
       payload_(other.payload_),
       bytes_(other.bytes_),
-      allocated_(other.allocated_) {}
+      allocated_(other.allocated_),
+      guard_bytes_(other.guard_bytes_) {}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(gpu_, other.gpu_);
@@ -43,6 +53,7 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(payload_, other.payload_);
   std::swap(bytes_, other.bytes_);
   std::swap(allocated_, other.allocated_);
+  std::swap(guard_bytes_, other.guard_bytes_);
   return *this;
 }
 
@@ -65,7 +76,13 @@ Status DeviceBuffer::fill(std::uint8_t byte) {
   return gpu_->check(gpu_->api().cuStreamSynchronize(nullptr), "filling a buffer");
 }
 
+Status DeviceBuffer::write_guard(CUdeviceptr begin, std::size_t bytes) const {
+  if (bytes == 0) return Status::ok();
+  return gpu_->check(gpu_->api().cuMemsetD8(begin, kPoison, bytes), "writing a guard");
+}
+
 Status DeviceBuffer::check_guard(CUdeviceptr begin, std::size_t bytes, std::int64_t distance) const {
+  if (bytes == 0) return Status::ok();
   std::vector<std::uint8_t> guard(bytes);
   GEMVJIT_TRY(gpu_->check(gpu_->api().cuMemcpyDtoH(guard.data(), begin, bytes), "reading a guard"));
   const auto changed = std::find_if(guard.begin(), guard.end(), [](std::uint8_t byte) { return byte != kPoison; });
@@ -78,7 +95,7 @@ Status DeviceBuffer::check_guard(CUdeviceptr begin, std::size_t bytes, std::int6
 Status DeviceBuffer::check_guards() const {
   const std::size_t before = payload_ - base_;
   GEMVJIT_TRY(check_guard(base_, before, -static_cast<std::int64_t>(before)));
-  return check_guard(payload_ + bytes_, kGuardBytes, static_cast<std::int64_t>(bytes_));
+  return check_guard(payload_ + bytes_, guard_bytes_, static_cast<std::int64_t>(bytes_));
 }
 
 Status fill_repeating(const GpuHarness& gpu, DeviceBuffer& buffer, std::span<const std::uint8_t> block) {

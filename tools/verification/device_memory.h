@@ -14,6 +14,10 @@ namespace gemvjit {
 class DeviceBuffer {
  public:
   static constexpr std::size_t kGuardBytes = 1024;
+  // Buffers made from now on in this process have no guards (and end where their allocation ends), or have them again:
+  // for a memory checker, which sees an access past an allocation but none into a guard.
+  static void use_guards(bool on);
+
   static constexpr std::uint8_t kPoison = 0xFF;
 
   // `bytes` of payload that begin `offset` bytes after a 1024-byte boundary; the guards touch it on both sides. Large
@@ -58,11 +62,12 @@ class DeviceBuffer {
  private:
   explicit DeviceBuffer(const GpuHarness& gpu) : gpu_(&gpu) {}
   Status upload_bytes(const void* from, std::size_t bytes, std::size_t at);
+  Status write_guard(CUdeviceptr begin, std::size_t bytes) const;
   Status check_guard(CUdeviceptr begin, std::size_t bytes, std::int64_t distance) const;
 
   const GpuHarness* gpu_;
   CUdeviceptr base_ = 0, payload_ = 0;
-  std::size_t bytes_ = 0, allocated_ = 0;
+  std::size_t bytes_ = 0, allocated_ = 0, guard_bytes_ = 0;
 };
 
 // Fills a buffer with `block` over and over (the last copy cut), by copies on the device: for weights of many GB.

@@ -16,6 +16,7 @@ GEMVJIT_CMAKE_ARGS=()
 
 # Versions that were tested together. nvidia-cuda-runtime is the wheel that holds cuda.h.
 CUDA_WHEELS=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96)
+NVDISASM_WHEEL=nvidia-cuda-nvdisasm==13.2.78 # the oldest on PyPI; reads cubins of 13.0
 CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
 NUMPY_WHEEL='numpy>=1.24,<3'
 APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
@@ -94,25 +95,34 @@ setup_is_toolkit() {
   return 1
 }
 
+# What the wheels bring: NVRTC and headers where there is no toolkit, and nvdisasm for the tests that read machine code.
 setup_cuda() {
-  local root
+  local root toolkit='' wanted=() wheel
   for root in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-*; do
     if setup_is_toolkit "$root"; then
-      # Named, since an older toolkit may stand beside it.
-      GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$root/include")
-      return 0
+      toolkit="$root"
+      break
     fi
   done
-  local stamp="$DEPS/cuda/wheels.txt" wanted="${CUDA_WHEELS[*]}"
-  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    setup_say "no CUDA toolkit of 12.9 or newer: fetching ${CUDA_WHEELS[*]} from PyPI (90 MB) into build/deps/cuda"
+  [ -n "$toolkit" ] || wanted+=("${CUDA_WHEELS[@]}")
+  [ -x "$toolkit/bin/nvdisasm" ] || command -v nvdisasm >/dev/null || wanted+=("$NVDISASM_WHEEL")
+
+  # wheels.txt says what is there; it may be more than what is wanted now.
+  local stamp="$DEPS/cuda/wheels.txt"
+  for wheel in "${wanted[@]}"; do
+    grep -qxF "$wheel" "$stamp" 2>/dev/null && continue
+    setup_say "fetching from PyPI into build/deps/cuda: ${wanted[*]}"
     rm -rf "$DEPS/cuda" "$DEPS/cuda.new"
-    setup_pip cuda install --no-deps --target "$DEPS/cuda.new" "${CUDA_WHEELS[@]}"
+    setup_pip cuda install --no-deps --target "$DEPS/cuda.new" "${wanted[@]}"
     rm -f "$DEPS"/cuda.new/nvidia/*/lib/*.alt.so.* # a second build of the compiler, not used
-    printf '%s\n' "$wanted" >"$DEPS/cuda.new/wheels.txt"
+    printf '%s\n' "${wanted[@]}" >"$DEPS/cuda.new/wheels.txt"
     mv "$DEPS/cuda.new" "$DEPS/cuda"
-  fi
+    break
+  done
+
+  # Named, since an older toolkit may stand beside it.
   local headers=("$DEPS"/cuda/nvidia/*/include/cuda.h)
+  [ -z "$toolkit" ] || headers=("$toolkit/include/cuda.h")
   [ -f "${headers[0]}" ] || setup_fail "the wheels hold no cuda.h; remove $DEPS/cuda and try again"
   GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$(dirname "${headers[0]}")")
 }

@@ -50,17 +50,18 @@ for format in nvfp4 bf16; do
 done
 
 # The last line of the results is the summary; the entries themselves are listed below.
-warm() { gemvjit-warmup --model "$MODELS/minilm-$1" --arch "$ARCHS" --cache-dir "$CACHE" "${@:2}" | tail -n 1; }
+warm() {
+  gemvjit-warmup --model "$MODELS/minilm-nvfp4" --model "$MODELS/minilm-bf16" --arch "$ARCHS" --cache-dir "$CACHE" "$@" |
+    tail -n 1
+}
 step "Warm all shapes for $ARCHS"
-warm nvfp4
-warm bf16
+warm
 
 step "What is in the cache"
 gemvjit-cache ls --cache-dir "$CACHE"
 
 step "Warm again: everything is a hit"
-warm nvfp4 -q
-warm bf16 -q
+warm -q
 
 step "Both GEMVs on the real weights"
 gemvjit-verify --nvfp4 "$MODELS/minilm-nvfp4" --bf16 "$MODELS/minilm-bf16" --cache-dir "$CACHE"

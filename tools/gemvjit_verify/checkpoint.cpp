@@ -60,6 +60,7 @@ std::vector<std::uint8_t> cast_to_bf16(const Tensor& tensor, std::vector<std::ui
 std::string served(const gemvjit_context* context, WeightType type, std::int64_t n, std::int64_t k) {
   gemvjit_problem problem;
   (void)gemvjit_problem_init(&problem, type == WeightType::nvfp4 ? GEMVJIT_NVFP4_GEMV : GEMVJIT_BF16_GEMV, n, k);
+  if (gemvjit_device_arch(context) == nullptr) problem.arch = "sm_90a";  // rules of shape are every target's
   char reason[512] = "";
   return gemvjit_supported(context, &problem, reason, sizeof(reason)) == GEMVJIT_OK ? "" : reason;
 }

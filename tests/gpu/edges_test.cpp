@@ -16,6 +16,7 @@ class EdgesTest : public GpuTest, public testing::WithParamInterface<EdgeCase> {
   // Each nt alone, so that a small M also runs in a large kernel, for M = 1, just below and at the limit.
   void check_shapes(const std::vector<HostProblem>& problems, const std::vector<reference::Expected>& expected,
                     const TileConfig* tile, bool every_nt) {
+    compile_all(problems, tile, every_nt);
     for (const int nt : {1, 2, 4}) {
       GpuContext context(tile);
       for (std::size_t i = 0; i < problems.size(); ++i) {
@@ -30,6 +31,14 @@ class EdgesTest : public GpuTest, public testing::WithParamInterface<EdgeCase> {
         }
       }
     }
+  }
+  // At once and on many threads; the contexts of one nt then find it in the cache.
+  static void compile_all(const std::vector<HostProblem>& problems, const TileConfig* tile, bool every_nt) {
+    GpuContext context(tile);
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      context.add(problems[i].shape, every_nt ? 0 : wanted_nt(i), true);
+    }
+    EXPECT_TRUE(context.warm());
   }
   static int wanted_nt(std::size_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 2 : 4; }
 };

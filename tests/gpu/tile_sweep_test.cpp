@@ -19,14 +19,31 @@ TileConfig tile(unsigned warps_k, unsigned warps_n, unsigned cluster_k, unsigned
   return config;
 }
 
-class TileSweepTest : public GpuTest, public testing::WithParamInterface<TileConfig> {};
+// Neither N nor K fits any tile; the BF16 K is a multiple of 8 only.
+ProblemShape sweep_shape(gemvjit_family family, bool silu_mul) {
+  return {family, 32, silu_mul ? 144 : 184, family == GEMVJIT_NVFP4_GEMV ? 1520 : 1512, silu_mul};
+}
+
+class TileSweepTest : public GpuTest, public testing::WithParamInterface<TileConfig> {
+ protected:
+  // Compiles everything at once, on many threads; the contexts of one nt then find it in the cache.
+  static void compile_all() {
+    GpuContext context(&GetParam());
+    for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
+      for (const bool silu_mul : {false, true}) {
+        for (const bool pdl : {false, true}) context.add(sweep_shape(family, silu_mul), 0, pdl);
+      }
+    }
+    ASSERT_TRUE(context.warm());
+  }
+};
 
 TEST_P(TileSweepTest, FamiliesFlagsNtAndPdl) {
+  ASSERT_NO_FATAL_FAILURE(compile_all());
   std::uint64_t seed = 1;
   for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
     for (const bool silu_mul : {false, true}) {
-      // Neither N nor K fits any tile; the BF16 K is a multiple of 8 only.
-      const ProblemShape shape{family, 32, silu_mul ? 144 : 184, family == GEMVJIT_NVFP4_GEMV ? 1520 : 1512, silu_mul};
+      const ProblemShape shape = sweep_shape(family, silu_mul);
       const HostProblem full = random_problem(shape, seed++, 0xFF);
       const reference::Expected expected = full.expected();
       for (const int nt : {1, 2, 4}) {

@@ -4,13 +4,13 @@
 #
 #     tools/device_check.sh BUILD [MODELS]
 #
-#   BUILD    build folder with tests/gpu_test and bin/gemvjit-verify
+#   BUILD    build folder with tests/gpu_test, bin/gemvjit-verify and bin/gemvjit-warmup
 #   MODELS   folder with minilm-nvfp4 and minilm-bf16 (default: build/models of this checkout), as tools/quickstart.sh
 #            makes them; left out if absent
 #   OUT      (environment) folder for what was said in full; default device_check_out
 #
 # Steps: the tests labelled gpu; compute-sanitizer memcheck and racecheck on small shapes; both GEMVs on real weights; the
-# host time of a launch. The table comes last. Exit 0 if every step that could run passed, 1 if not, 2 for wrong use.
+# host memory of loaded kernels and host time of a launch. The table comes last. Exit 0 if every step that could run passed, 1 if not, 2 for wrong use.
 # The limits of the steps add up to less than 8 minutes. Needs libnvrtc on the machine (see docs/configuration.md).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -65,6 +65,8 @@ note_of() {
       awk '$NF == "ok" { ok++; e = $(NF - 2); if (e > worst) worst = e } / WRONG / { wrong++ }
            END { printf "%d runs within bounds, %d wrong, largest error/bound %s", ok, wrong, worst }' "$text"
       ;;
+    loaded_memory.txt) grep -oE '[0-9]+ kernels loaded.*' "$text" ;;
+    loaded_fill.txt) tail -n 1 "$text" ;;
     overhead.txt) grep -oE 'difference -?[0-9]+ ns' "$text" | paste -sd ';' - | sed 's/;/; /g' ;;
   esac
 }
@@ -96,6 +98,11 @@ else
   skip "real weights" "no checkpoints in $MODELS"
 fi
 if [ -x "$VERIFY" ]; then
+  # NVRTC is hidden from the measured process: what it needs must come from the cache.
+  step "fill the cache for it" 60 loaded_fill.txt "$BUILD/bin/gemvjit-warmup" --arch native --cache-dir "$CACHE" \
+    $(for i in $(seq 34); do echo --shape $((256 * i))x1024:bf16; done)
+  step "memory of loaded kernels" 20 loaded_memory.txt env GEMVJIT_NVRTC=/nonexistent "$VERIFY" --loaded-memory \
+    --cache-dir "$CACHE"
   step "host time of a launch" 20 overhead.txt "$VERIFY" --launch-overhead --cache-dir "$CACHE"
 fi
 

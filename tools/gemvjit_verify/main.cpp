@@ -17,6 +17,7 @@
 #include "tools/gemvjit_verify/checkpoint.h"
 #include "tools/gemvjit_verify/launch_overhead.h"
 #include "tools/gemvjit_verify/layer_check.h"
+#include "tools/gemvjit_verify/loaded_memory.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -26,7 +27,7 @@ struct VerifyOptions {
   bool has_cache_dir = false;
   std::vector<std::int64_t> tokens = {1, 8, 16, 32};
   std::uint64_t seed = 1;
-  bool all = false, launch_overhead = false, json = false;
+  bool all = false, launch_overhead = false, loaded_memory = false, json = false;
 };
 
 std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
@@ -40,12 +41,14 @@ std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
   app.add_flag("--all", options.all, "every layer; else one of each shape");
   app.add_flag("--launch-overhead", options.launch_overhead,
                "measure the host time of a launch against a bare driver call");
+  app.add_flag("--loaded-memory", options.loaded_memory, "measure the host memory of about 100 loaded kernels");
   app.add_flag("--json", options.json, "one JSON document on stdout");
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
-  if (options.nvfp4.empty() && options.bf16.empty() && !options.launch_overhead) {
+  if (options.nvfp4.empty() && options.bf16.empty() && !options.launch_overhead && !options.loaded_memory) {
     fmt::print(stderr,
-               "gemvjit-verify: nothing to do: name a checkpoint with --nvfp4 or --bf16, or use --launch-overhead\n");
+               "gemvjit-verify: nothing to do: name a checkpoint with --nvfp4 or --bf16, or use --launch-overhead or "
+               "--loaded-memory\n");
     return exit_usage;
   }
   return std::nullopt;
@@ -97,7 +100,7 @@ Status check_model(const VerifyOptions& options, const std::string& path, const 
 const char* type_name(const LinearLayer& layer) { return layer.type == WeightType::nvfp4 ? "nvfp4" : "bf16"; }
 
 void print_text(const GpuHarness& gpu, const std::vector<LayerReport>& reports,
-                const std::vector<LaunchOverhead>& overheads) {
+                const std::vector<LaunchOverhead>& overheads, const std::optional<LoadedMemory>& memory) {
   fmt::print("{}, driver CUDA {}.{}\n", gpu.device_name(), gpu.driver_version() / 1000,
              gpu.driver_version() % 1000 / 10);
   if (!reports.empty()) {
@@ -125,10 +128,14 @@ void print_text(const GpuHarness& gpu, const std::vector<LayerReport>& reports,
         overhead.key, overhead.library_ns, overhead.bare_ns, overhead.difference_ns(), overhead.batches,
         overhead.launches_per_batch);
   }
+  if (memory) {
+    fmt::print("{} kernels loaded from the cache: {:.1f} MiB of host memory above the driver's own {:.1f} MiB\n",
+               memory->kernels, memory->megabytes(), static_cast<double>(memory->driver_only_kib) / 1024);
+  }
 }
 
 void print_json(const GpuHarness* gpu, const std::string& skipped, const std::vector<LayerReport>& reports,
-                const std::vector<LaunchOverhead>& overheads) {
+                const std::vector<LaunchOverhead>& overheads, const std::optional<LoadedMemory>& memory) {
   nlohmann::json document = {
       {"device", nullptr}, {"results", nlohmann::json::array()}, {"launch_overhead", nlohmann::json::array()}};
   if (gpu != nullptr) {
@@ -151,6 +158,10 @@ void print_json(const GpuHarness* gpu, const std::string& skipped, const std::ve
                                            {"library_ns", overhead.library_ns},
                                            {"bare_ns", overhead.bare_ns},
                                            {"difference_ns", overhead.difference_ns()}});
+  }
+  if (memory) {
+    document["loaded_memory"] = {
+        {"kernels", memory->kernels}, {"driver_only_kib", memory->driver_only_kib}, {"loaded_kib", memory->loaded_kib}};
   }
   fmt::print("{}\n", document.dump(2));
 }
@@ -184,7 +195,7 @@ int run(const VerifyOptions& options) {
   }
   if (!skipped.empty()) {
     if (options.json) {
-      print_json(nullptr, skipped, {}, {});
+      print_json(nullptr, skipped, {}, {}, std::nullopt);
     } else {
       fmt::print("gemvjit-verify: no supported GPU, nothing was run ({})\n", skipped);
     }
@@ -194,6 +205,12 @@ int run(const VerifyOptions& options) {
   if (!context) return fail(context.status());
   auto stream = GpuStream::create(**gpu);
   if (!stream) return fail(stream.status());
+  std::optional<LoadedMemory> memory;
+  if (options.loaded_memory) {  // first, while nothing else is loaded
+    auto measured = measure_loaded_memory(context->get());
+    if (!measured) return fail(measured.status());
+    memory = *measured;
+  }
 
   std::vector<LayerReport> reports;
   for (const std::string& path : {options.nvfp4, options.bf16}) {
@@ -210,9 +227,9 @@ int run(const VerifyOptions& options) {
     overheads.push_back(*overhead);
   }
   if (options.json) {
-    print_json(gpu->get(), "", reports, overheads);
+    print_json(gpu->get(), "", reports, overheads, memory);
   } else {
-    print_text(**gpu, reports, overheads);
+    print_text(**gpu, reports, overheads, memory);
   }
   for (const LayerReport& report : reports) {
     if (!report.within_bounds) return exit_some_failed;

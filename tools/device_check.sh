@@ -10,7 +10,8 @@
 #   OUT      (environment) folder for what was said in full; default device_check_out
 #
 # Steps: the tests labelled gpu; compute-sanitizer memcheck and racecheck on small shapes; both GEMVs on real weights; the
-# host memory of loaded kernels and host time of a launch. The table comes last. Exit 0 if every step that could run passed, 1 if not, 2 for wrong use.
+# host memory of loaded kernels and the host time of a launch. The table comes last. Exit 0 if every step that could run
+# passed, 1 if not, 2 for wrong use.
 # The limits of the steps add up to less than 8 minutes. Needs libnvrtc on the machine (see docs/configuration.md).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

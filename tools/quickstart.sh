@@ -61,7 +61,12 @@ step "What is in the cache"
 gemvjit-cache ls --cache-dir "$CACHE"
 
 step "Warm again: everything is a hit"
-warm -q
+summary="$(warm -q)"
+echo "$summary"
+if [[ "$summary" != *": 0 compiled, "*" 0 failed"* ]]; then
+  echo "quickstart: not everything came from the cache" >&2
+  false
+fi
 
 step "Both GEMVs on the real weights"
 gemvjit-verify --nvfp4 "$MODELS/minilm-nvfp4" --bf16 "$MODELS/minilm-bf16" --cache-dir "$CACHE"

@@ -50,14 +50,14 @@ KernelReport check_item(const Context& context, const WorkItem& item) {
     if (!recipe) continue;
     const Result<Entry> entry = look_up(context, recipe->id());
     if (entry) {
-      KernelReport report = describe_item(context, item, key);
+      KernelReport report = describe_item(context, item, recipe->id());
       describe_entry(report, *entry);
       report.outcome = Outcome::cached;
       return report;
     }
     if (damaged && entry.status().code() == StatusCode::entry_damaged) damaged = entry.status();
   }
-  KernelReport report = describe_item(context, item, item.key());
+  KernelReport report = describe_item(context, item);
   report.outcome = damaged ? Outcome::missing : Outcome::failed;
   report.status =
       !damaged ? damaged
@@ -150,7 +150,7 @@ Result<std::string> explain(const Context& context, const ProblemRequest& reques
 
 Status plan(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel) {
   return for_each_kernel(context, requests, on_kernel,
-                         [&](const WorkItem& item) { return describe_item(context, item, item.key()); });
+                         [&](const WorkItem& item) { return describe_item(context, item); });
 }
 
 Status check(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel) {

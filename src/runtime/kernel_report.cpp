@@ -2,7 +2,9 @@
 
 namespace gemvjit {
 
-KernelReport describe_item(const Context& context, const WorkItem& item, const KernelKey& key) {
+namespace {
+
+KernelReport describe_key_of(const WorkItem& item, const KernelKey& key) {
   KernelReport report;
   report.key = key;
   report.match = item.choice.match;
@@ -11,11 +13,21 @@ KernelReport describe_item(const Context& context, const WorkItem& item, const K
     report.family = spec->family;
     report.dynamic_smem_bytes = launch_config(*spec).smem_bytes;
   }
-  if (const Result<Recipe> recipe = specialize(key); recipe) {
-    report.digest = to_hex(recipe->digest);
-    report.path = context.store().path_of(recipe->id());
-  }
   return report;
+}
+
+}  // namespace
+
+KernelReport describe_item(const Context& context, const WorkItem& item, const EntryId& id) {
+  KernelReport report = describe_key_of(item, id.key);
+  report.digest = to_hex(id.digest);
+  report.path = context.store().path_of(id);
+  return report;
+}
+
+KernelReport describe_item(const Context& context, const WorkItem& item) {
+  const Result<Recipe> recipe = specialize(item.key());
+  return recipe ? describe_item(context, item, recipe->id()) : describe_key_of(item, item.key());
 }
 
 void describe_entry(KernelReport& report, const Entry& entry) {

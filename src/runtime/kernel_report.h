@@ -31,8 +31,10 @@ struct KernelReport {
 // Returns whether to go on.
 using KernelCallback = std::function<bool(const KernelReport&)>;
 
-// Key, digest, path and shape facts of an item's candidate; outcome missing.
-KernelReport describe_item(const Context& context, const WorkItem& item, const KernelKey& key);
+// Key, digest, path and shape facts of an item's kernel; outcome missing. The first form is for an item whose digest is
+// known, since working it out means hashing all sources; the second takes the item's first candidate.
+KernelReport describe_item(const Context& context, const WorkItem& item, const EntryId& id);
+KernelReport describe_item(const Context& context, const WorkItem& item);
 // What a compiled kernel says of itself.
 void describe_entry(KernelReport& report, const Entry& entry);
 

@@ -58,7 +58,7 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use u
   GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates.front()));
   const std::string name = flight_name(*parts_.store, recipe.id(), use == Use::compiler_only);
   for (;;) {
-    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, use); });
+    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe.id(), use); });
     if (landed.led) return std::move(landed.value);
     if (landed.value) {
       Delivered shared = std::move(landed.value).value();
@@ -70,19 +70,24 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use u
     const StatusCode code = landed.value.status().code();
     if (code != StatusCode::sealed && code != StatusCode::no_compiler) return landed.value.status();
     if (code == StatusCode::sealed && parts_.sealed->load()) return landed.value.status();
-    if (code == StatusCode::no_compiler) return find_or_build(candidates, use);
+    if (code == StatusCode::no_compiler) return find_or_build(candidates, recipe.id(), use);
   }
 }
 
-Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, Use use) {
+// `first` is the entry of the first candidate.
+Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use) {
   if (use == Use::cache) {
-    for (const KernelKey& key : candidates) {
-      GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(key));
-      std::optional<Entry> entry = parts_.store->get(recipe.id());
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      EntryId id = first;
+      if (i > 0) {
+        GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates[i]));
+        id = recipe.id();
+      }
+      std::optional<Entry> entry = parts_.store->get(id);
       if (!entry) continue;
       parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
       return Delivered{std::make_shared<const Entry>(std::move(*entry)), false, Status::ok(),
-                       parts_.store->path_of(recipe.id())};
+                       parts_.store->path_of(id)};
     }
     parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
   }

@@ -67,7 +67,7 @@ class Resolver {
  private:
   enum class Use { cache, compiler_only };
   Result<Delivered> deliver(std::span<const KernelKey> candidates, Use use);
-  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, Use use);
+  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use);
   Result<Delivered> build(std::span<const KernelKey> candidates);
   Result<const LoadedKernel*> load(const Entry& entry, CUcontext caller_context);
   Status prepare(const LoadedKernel& kernel, CUcontext caller_context) const;

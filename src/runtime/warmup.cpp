@@ -91,7 +91,7 @@ class WarmupRun {
   static bool is_tuned_family(const WorkItem& item) { return item.key().nt != 0; }
 
   KernelReport failed(const WorkItem& item, const Status& status) const {
-    KernelReport report = describe_item(context_, item, item.key());
+    KernelReport report = describe_item(context_, item);
     report.outcome = Outcome::failed;
     report.status = status;
     return report;
@@ -101,7 +101,7 @@ class WarmupRun {
   KernelReport fill_cache(const WorkItem& item) {
     const Result<Delivered> delivered = context_.resolver().ensure_cached(item.candidates);
     if (!delivered) return failed(item, delivered.status());
-    KernelReport report = describe_item(context_, item, delivered->entry->id.key);
+    KernelReport report = describe_item(context_, item, delivered->entry->id);
     describe_entry(report, *delivered->entry);
     report.outcome = delivered->compiled ? Outcome::compiled : Outcome::cached;
     check_kept(report, delivered->kept);
@@ -119,7 +119,7 @@ class WarmupRun {
       ready->kept = delivered->kept;
     }
     const LoadedKernel& kernel = *ready->kernel;
-    KernelReport report = describe_item(context_, item, kernel.spec.key);
+    KernelReport report = describe_item(context_, item, {kernel.spec.key, kernel.digest});
     report.compile_ms = kernel.compile_ms;
     report.resources = kernel.resources;
     report.cubin_bytes = kernel.cubin_bytes;

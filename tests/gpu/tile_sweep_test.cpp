@@ -2,7 +2,18 @@
 // depths, and both moments of releasing dependents; for each both families, silu_mul, every nt, PDL on and off.
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "tests/support/gpu_fixture.h"
+
+namespace gemvjit {
+
+// How a test's parameter is shown.
+void PrintTo(const TileConfig& tile, std::ostream* out) {
+  for (const TileField& field : tile_fields()) *out << field.name << "=" << tile.*field.member << " ";
+}
+
+}  // namespace gemvjit
 
 namespace gemvjit::test {
 namespace {

@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "src/catalog/arch.h"
+
 namespace gemvjit {
 
 namespace {
 
 std::string list_targets(const Compiler& compiler) {
   std::string text;
-  for (const int sm : compiler.supported_sms()) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", sm);
+  for (const int sm : compiler.supported_sms()) {
+    // NVRTC lists some that are older than what is served.
+    if (arch_facts({.sm = sm, .suffix = 0})) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", sm);
+  }
   return text;
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int no_device = -1;
 
-// The targets of a device that can exist: those for one chip or family came with clusters, so that an older device has
-// the plain one only.
+}  // namespace
+
 std::vector<Arch> possible_targets(int major, int minor) {
   std::vector<Arch> targets;
   for (const Arch& arch : targets_for_device(major, minor)) {
@@ -19,8 +19,6 @@ std::vector<Arch> possible_targets(int major, int minor) {
   }
   return targets;
 }
-
-}  // namespace
 
 Dependencies default_dependencies() {
   Dependencies dependencies;

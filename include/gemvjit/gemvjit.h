@@ -160,8 +160,8 @@ typedef struct gemvjit_problem {
   int32_t family;        /* gemvjit_family */
   int32_t nt;            /* 0: every nt (1, 2, 4); else just that one. Must be 0 for DEQUANTIZE_ROWS */
   int64_t n;             /* weight rows = output features; with silu_mul gate and up together. Multiple of 8 (16 with
-                            silu_mul; any for DEQUANTIZE_ROWS) */
-  int64_t k;             /* reduction. Multiple of 16 for NVFP4, of 8 for BF16 */
+                            silu_mul; any for DEQUANTIZE_ROWS), at most 2^31 */
+  int64_t k;             /* reduction. Multiple of 16 for NVFP4, of 8 for BF16; at most 2^27 */
   int32_t silu_mul;      /* 1: out[M,N/2] = silu(gate) * up */
   int32_t pdl;           /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
   int32_t allow_untuned; /* 1: shapes without a measured configuration get a default one */
@@ -232,7 +232,7 @@ typedef struct gemvjit_kernel_info {
 
 /* Called once for each distinct kernel, from the threads that build, never from two at once. Return 0 to go on; any
  * other value cancels: running compiles finish and are kept, nothing new starts. Must not call gemvjit_warmup or
- * gemvjit_destroy on the context. */
+ * gemvjit_destroy on the context, nor throw (an exception cancels, and is INTERNAL_ERROR). */
 typedef int (*gemvjit_kernel_callback)(void* user, const gemvjit_kernel_info* kernel);
 
 typedef struct gemvjit_warmup_options {
@@ -249,7 +249,9 @@ typedef struct gemvjit_warmup_options {
 /* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved so that
  * its first launch loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
  * kernel. Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and
- * not while a stream captures. `options` may be NULL.
+ * not while a stream captures. `options` may be NULL. `count` is at most 1000000, as for gemvjit_plan and gemvjit_check
+ * (INVALID_ARGUMENT). A problem that names its arch has kernels of its own: one that names none takes whichever of the
+ * device's targets ("sm_90a", "sm_90") is at hand.
  *
  * Where a problem names no nt and does not allow untuned configurations, the nt values without a measured one are left
  * out; UNTUNED if that leaves none.
@@ -275,13 +277,17 @@ GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit
  * nothing, and may be captured into a graph. The kernel must have been warmed for this context's device (NOT_READY
  * otherwise; see gemvjit_miss_policy), and a context of that device must be current to the thread.
  *
- * M = 0 succeeds without a launch, once the other arguments are found valid. M > 32 is M_NOT_COVERED, and so is an M
- * that no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a launch that allows PDL also
- * takes a kernel that was warmed without it, one that forbids it never takes one that was warmed with it. NO_DRIVER if
- * the context has no device.
+ * M = 0 succeeds without a launch, once the other arguments are found valid; x and out may then be null. M > 32 is
+ * M_NOT_COVERED, and so is an M that no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a
+ * launch that allows PDL also takes a kernel that was warmed without it, one that forbids it never takes one that was
+ * warmed with it. NO_DRIVER if the context has no device.
  *
- * READ AHEAD. With pdl, weight, weight_scale and global_scale are read before the previous kernel in the stream has
- * finished. They must not be written by the kernel just before. x is read, and out written, only after it has. */
+ * READ AHEAD. A launch with pdl may begin while kernels before it still run: those of the unbroken run of PDL launches
+ * just before it in the stream, whoever made them, and the kernel that this run began under. It reads weight,
+ * weight_scale and global_scale at once: none of those kernels may write them, gemvjit_dequantize_rows included (pdl =
+ * 0 waits for all). It reads x and writes out once the launch before it has completed (griddepcontrol.wait). That holds
+ * for the kernels before that one only if every kernel in between waits so itself, as all of this library's do; a
+ * kernel that it does not hold for must neither write x nor use out. */
 
 typedef enum gemvjit_scale_layout {
   GEMVJIT_SCALE_128X4_SWIZZLED = 1, /* cuBLASLt's VEC16 layout; see gemvjit_swizzle_blockscale */
@@ -297,13 +303,13 @@ typedef enum gemvjit_global_scale_kind {
 typedef struct gemvjit_nvfp4_gemv_args {
   size_t struct_size;
   int64_t m, n, k;          /* n counts weight rows: with silu_mul gate and up together, out then has n/2 columns */
-  int64_t x_row_stride;     /* elements, >= k */
+  int64_t x_row_stride;     /* elements, >= k, at most 2^48 */
   const void* x;            /* [device] BF16 [m, k], inner stride 1, 2-byte aligned (16 bytes and a stride that is a
                                multiple of 8 are faster) */
-  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned; even k in the low nibble */
+  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned; even k in the low nibble; read ahead */
   const void* weight_scale; /* [device] E4M3, roundup(n,128) * roundup(k/16,4) bytes, 16-byte aligned; padding bytes are
-                               read but never matter */
-  const float* global_scale; /* [device] one float, 4-byte aligned */
+                               read but never matter; read ahead */
+  const float* global_scale; /* [device] one float, 4-byte aligned; read ahead */
   void* out;                 /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
   int32_t scale_layout;      /* gemvjit_scale_layout, required: 0 is refused */
   int32_t global_scale_kind; /* gemvjit_global_scale_kind, required: 0 is refused */
@@ -311,14 +317,15 @@ typedef struct gemvjit_nvfp4_gemv_args {
   int32_t pdl;               /* 1: overlap with the previous kernel allowed, see READ AHEAD; 0: never */
 } gemvjit_nvfp4_gemv_args;
 
-/* Source of the operation: vLLM / TensorRT-LLM call it a W4A16 NVFP4 linear layer. */
+/* With pdl see READ AHEAD: weight, weight_scale and global_scale must be at rest.
+ * Source of the operation: vLLM / TensorRT-LLM call it a W4A16 NVFP4 linear layer. */
 GEMVJIT_API gemvjit_status gemvjit_nvfp4_gemv(gemvjit_context* context, const gemvjit_nvfp4_gemv_args* args,
                                               struct CUstream_st* stream);
 
 typedef struct gemvjit_bf16_gemv_args {
   size_t struct_size;
   int64_t m, n, k;
-  int64_t x_row_stride; /* elements, >= k */
+  int64_t x_row_stride; /* elements, >= k, at most 2^48 */
   const void* x;        /* [device] BF16 [m, k], inner stride 1, 2-byte aligned */
   const void* weight;   /* [device] BF16 [n, k] row-major, 16-byte aligned; read ahead */
   void* out;            /* [device] BF16 [m, n] or, with silu_mul, [m, n/2], contiguous, 2-byte aligned */
@@ -326,19 +333,21 @@ typedef struct gemvjit_bf16_gemv_args {
   int32_t pdl;
 } gemvjit_bf16_gemv_args;
 
+/* With pdl see READ AHEAD: weight must be at rest. */
 GEMVJIT_API gemvjit_status gemvjit_bf16_gemv(gemvjit_context* context, const gemvjit_bf16_gemv_args* args,
                                              struct CUstream_st* stream);
 
 typedef struct gemvjit_dequantize_rows_args {
   size_t struct_size;
   int64_t n, k;             /* rows of the weight, all of them */
-  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned */
-  const void* weight_scale; /* [device] as for gemvjit_nvfp4_gemv */
+  const void* weight;       /* [device] uint8 [n, k/2], 16-byte aligned; read ahead */
+  const void* weight_scale; /* [device] as for gemvjit_nvfp4_gemv; read ahead */
   void* out;            /* [device] BF16 [n, k], 16-byte aligned; exact products, global scale not applied, -0 kept */
   int32_t scale_layout; /* gemvjit_scale_layout, required */
   int32_t pdl;
 } gemvjit_dequantize_rows_args;
 
+/* With pdl see READ AHEAD: weight and weight_scale must be at rest. */
 GEMVJIT_API gemvjit_status gemvjit_dequantize_rows(gemvjit_context* context, const gemvjit_dequantize_rows_args* args,
                                                    struct CUstream_st* stream);
 

@@ -12,9 +12,9 @@ gemvjit_status check_arguments(const gemvjit_context* context, const gemvjit_bf1
   GEMVJIT_TRY_LAUNCH(api::check_launch_flag(function, "silu_mul", args->silu_mul));
   GEMVJIT_TRY_LAUNCH(api::check_launch_flag(function, "pdl", args->pdl));
   GEMVJIT_TRY_LAUNCH(api::check_tokens(function, args->m, args->k, args->x_row_stride));
-  GEMVJIT_TRY_LAUNCH(api::check_pointer(function, "x", args->x, 2));
+  GEMVJIT_TRY_LAUNCH(api::check_token_pointer(function, "x", args->x, args->m));
   GEMVJIT_TRY_LAUNCH(api::check_pointer(function, "weight", args->weight, 16));
-  return api::check_pointer(function, "out", args->out, 2);
+  return api::check_token_pointer(function, "out", args->out, args->m);
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ gemvjit_status check_pointer(const char* function, const char* name, const void*
   return GEMVJIT_OK;
 }
 
+gemvjit_status check_token_pointer(const char* function, const char* name, const void* pointer, std::int64_t m) {
+  return m == 0 && pointer == nullptr ? GEMVJIT_OK : check_pointer(function, name, pointer, 2);
+}
+
 gemvjit_status check_launch_flag(const char* function, const char* name, std::int32_t value) {
   if (value == 0 || value == 1) return GEMVJIT_OK;
   return refuse_launch(GEMVJIT_INVALID_ARGUMENT, "{}: {} is {}; 0 and 1 are accepted", function, name, value);

@@ -27,6 +27,8 @@ gemvjit_status check_launch_struct(const gemvjit_context* context, const char* f
                                    std::size_t size, std::size_t expected);
 // A device pointer: not null, a multiple of `alignment`.
 gemvjit_status check_pointer(const char* function, const char* name, const void* pointer, std::size_t alignment);
+// x or out, 2-byte aligned. With M = 0 it may be null: a framework's empty tensor has no address.
+gemvjit_status check_token_pointer(const char* function, const char* name, const void* pointer, std::int64_t m);
 gemvjit_status check_launch_flag(const char* function, const char* name, std::int32_t value);
 gemvjit_status check_scale_layout(const char* function, std::int32_t layout);
 gemvjit_status check_tokens(const char* function, std::int64_t m, std::int64_t k, std::int64_t x_row_stride);

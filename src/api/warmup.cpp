@@ -9,10 +9,15 @@ using gemvjit::Status;
 
 namespace {
 
+constexpr size_t max_problems = 1'000'000;  // of one call; far above what any model has
+
 Status read_problems(const gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                      std::vector<gemvjit::ProblemRequest>& requests) {
   GEMVJIT_TRY(api::check_context(context));
   if (problems == nullptr && count != 0) return api::invalid(fmt::format("problems is null, but count is {}", count));
+  if (count > max_problems) {
+    return api::invalid(fmt::format("count is {}; at most {} problems a call are accepted", count, max_problems));
+  }
   requests.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     requests.push_back(api::to_request(&problems[i]));

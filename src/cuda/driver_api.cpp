@@ -10,10 +10,13 @@ namespace gemvjit::cuda {
 
 namespace {
 
-// dlerror of the last failure in this thread. It names the file, as a rule, and so may repeat it.
-std::string loader_error() {
+// dlerror of the last failure in this thread, without the name of the file that it begins with as a rule: the caller
+// has told it.
+std::string loader_error(const std::string& file) {
   const char* text = dlerror();
-  return text == nullptr ? "no reason given by the loader" : text;
+  std::string reason = text == nullptr ? "no reason given by the loader" : text;
+  if (reason.starts_with(file + ": ")) reason.erase(0, file.size() + 2);
+  return reason;
 }
 
 // The first exported name that the library lacks, or empty.
@@ -55,7 +58,7 @@ Result<std::shared_ptr<const DriverApi>> open_driver(const std::vector<std::stri
     // Never closed: the driver starts threads and registers handlers of its own, and does not survive it.
     void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-      tried += fmt::format("{}: {}", file, loader_error());
+      tried += fmt::format("{}: {}", file, loader_error(file));
       continue;
     }
     auto api = std::make_shared<DriverApi>();

@@ -8,6 +8,25 @@ namespace gemvjit::cuda {
 
 namespace {
 constexpr unsigned smem_without_opt_in = 48 * 1024;  // what every kernel may use without asking
+
+void note(CUresult* place, CUresult result) {
+  if (place != nullptr) *place = result;
+}
+}  // namespace
+
+bool blames_image(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_INVALID_SOURCE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_NOT_FOUND:  // the kernel's name in it
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:  // PTX, where there is nothing to assemble it
+      return true;
+    default:
+      return false;
+  }
 }
 
 Library::Library(Library&& other) noexcept
@@ -24,25 +43,29 @@ Library& Library::operator=(Library&& other) noexcept {
 }
 
 Result<Library> Library::load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
-                              const std::string& entry_name) {
+                              const std::string& entry_name, CUresult* result) {
   // The driver reads an ELF's own sizes; an empty buffer would have it read past the end.
   if (bytes.empty()) return Status(StatusCode::invalid_argument, "no bytes to load for kernel " + entry_name);
   Library loaded;
   // No options: the driver copies the bytes, and loads code into a context when a function is resolved there.
   const CUresult load =
       driver->cuLibraryLoadData(&loaded.library_, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  note(result, load);
   GEMVJIT_TRY(
       cuda_status(*driver, load, fmt::format("cuLibraryLoadData of {} bytes for kernel {}", bytes.size(), entry_name)));
   const CUresult found = driver->cuLibraryGetKernel(&loaded.kernel_, loaded.library_, entry_name.c_str());
+  note(result, found);
   GEMVJIT_TRY(cuda_status(*driver, found, fmt::format("cuLibraryGetKernel of {}", entry_name)));
   loaded.driver_ = std::move(driver);
   return loaded;
 }
 
-Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster) const {
+Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster, CUresult* result) const {
   if (kernel_ == nullptr) return {StatusCode::internal_error, "Library::prepare without a loaded kernel"};
   const auto set = [&](CUfunction_attribute attribute, int value, const char* name) {
-    return cuda_status(*driver_, driver_->cuKernelSetAttribute(attribute, value, kernel_, device),
+    const CUresult set_result = driver_->cuKernelSetAttribute(attribute, value, kernel_, device);
+    note(result, set_result);
+    return cuda_status(*driver_, set_result,
                        fmt::format("cuKernelSetAttribute {} = {} on device {}", name, value, device));
   };
   if (smem_bytes > smem_without_opt_in) {
@@ -55,7 +78,9 @@ Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_c
   // Resolving loads the code into the current context. Left to the first launch it would wait there for all running
   // kernels, which is a deadlock if one of them waits for this launch.
   CUfunction function = nullptr;
-  return cuda_status(*driver_, driver_->cuKernelGetFunction(&function, kernel_), "cuKernelGetFunction");
+  const CUresult resolved = driver_->cuKernelGetFunction(&function, kernel_);
+  note(result, resolved);
+  return cuda_status(*driver_, resolved, "cuKernelGetFunction");
 }
 
 void Library::unload() {

@@ -9,6 +9,10 @@
 
 namespace gemvjit::cuda {
 
+// Whether a failure speaks about the bytes that were to be loaded, so that other bytes may do better: no image, one for
+// another GPU, a kernel that is not in it. Not so: no memory, a context that is gone, an error left by earlier work.
+bool blames_image(CUresult result);
+
 // Loaded once a process (cuLibraryLoadData); the CUkernel is valid in every context. Movable. unload() is explicit and
 // never runs from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment.
 // For the same reason a library whose kernel was refused stays loaded: some other thread may be capturing. Threads:
@@ -23,14 +27,15 @@ class Library {
   ~Library() = default;
 
   // `bytes` were verified by the caller: the driver is no integrity check. cuda_error if the driver refuses them (for a
-  // cubin of another architecture the refusal comes with the kernel look-up, which this includes).
+  // cubin of another architecture the refusal comes with the kernel look-up, which this includes). `result`, if not
+  // null, gets the driver's answer.
   static Result<Library> load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
-                              const std::string& entry_name);
+                              const std::string& entry_name, CUresult* result = nullptr);
   CUkernel kernel() const { return kernel_; }
   // In the current context: resolve the function (so that a first launch loads nothing) and, above 48 KiB, set the
   // dynamic shared-memory limit on `device`.
-  // `nonportable_cluster`: also allow clusters of more than 8 CTAs.
-  Status prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster) const;
+  // `nonportable_cluster`: also allow clusters of more than 8 CTAs. `result` as for load().
+  Status prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster, CUresult* result = nullptr) const;
   // Gives the library back to the driver. No error: there is nothing that a caller could do about one. Twice is fine.
   void unload();
 

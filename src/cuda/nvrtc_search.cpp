@@ -156,15 +156,25 @@ void add_already_loaded(CandidateList& list) {
   for (const std::string& file : loaded) list.add_file(file, "already loaded");
 }
 
+// Whether only those may write to a folder who are trusted already: root, this user, and the owner of the library's own
+// folder, whose code is running. A group counts as its owner where it is the owner's private one (of the same number).
+bool is_private(const struct stat& folder, uid_t library_owner) {
+  const bool trusted = folder.st_uid == 0 || folder.st_uid == geteuid() || folder.st_uid == library_owner;
+  const bool group_writes = (folder.st_mode & S_IWGRP) != 0 && folder.st_gid != 0 && folder.st_gid != folder.st_uid;
+  return trusted && !group_writes && (folder.st_mode & S_IWOTH) == 0;
+}
+
 // The library in site-packages/<engine>/lib, in an environment's lib, or in a build folder whose dependencies were
-// fetched into deps/cuda. A folder that anyone may write to (such as /tmp) is none to load code from, nor to look
+// fetched into deps/cuda. A folder that others may write to (such as /tmp) is none to load code from, nor to look
 // above.
 void add_beside_library(const std::string& library_directory, CandidateList& list) {
   const std::string origin = "beside the library";
   std::string directory = library_directory;
+  struct stat own {};
+  if (stat(directory.c_str(), &own) != 0) return;
   for (int i = 0; i <= parents_beside_library && !directory.empty() && directory != "/"; ++i) {
     struct stat info {};
-    if (stat(directory.c_str(), &info) != 0 || (info.st_mode & S_IWOTH) != 0) return;
+    if (stat(directory.c_str(), &info) != 0 || !is_private(info, own.st_uid)) return;
     list.add_wheels(directory, origin);
     list.add_wheels(directory + "/deps/cuda", origin);
     list.add_wheels(directory + "/build/deps/cuda", origin);

@@ -35,10 +35,14 @@ Dependencies default_dependencies() {
 }
 
 Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Dependencies dependencies) {
-  GEMVJIT_TRY_ASSIGN(TuningTables tables, TuningTables::load(options.tuning_dir));
+  Result<TuningTables> tables = TuningTables::load(options.tuning_dir);
+  if (!tables) {
+    return Status(tables.status().code(), fmt::format("option tuning_dir (GEMVJIT_TUNING_DIR) \"{}\": {}",
+                                                      options.tuning_dir, tables.status().message()));
+  }
   Log log = Log::create(options.log_level, options.log_sink);
   std::unique_ptr<Context> context(
-      new Context(std::move(options), std::move(dependencies), std::move(log), std::move(tables)));
+      new Context(std::move(options), std::move(dependencies), std::move(log), std::move(tables).value()));
   GEMVJIT_TRY(context->open_device());
   ResolverParts parts;
   parts.store = context->store_.get();

@@ -83,6 +83,11 @@ const LoadedKernel* KernelRegistry::insert(std::unique_ptr<LoadedKernel> kernel)
   return &served;
 }
 
+void KernelRegistry::retire(std::unique_ptr<LoadedKernel> kernel) {
+  const std::lock_guard lock(mutex_);
+  retired_.push_back(std::move(kernel));
+}
+
 void KernelRegistry::offer(const LaunchShape& shape, const LoadedKernel& kernel) {
   Slot& slot = slot_for(shape);
   const bool has_tokens = family_row(shape.family).has_tokens;
@@ -138,7 +143,9 @@ std::size_t KernelRegistry::size() const {
 void KernelRegistry::unload_all() {
   const std::lock_guard lock(mutex_);
   for (auto& [key, kernel] : kernels_) kernel->library.unload();
+  for (auto& kernel : retired_) kernel->library.unload();
   kernels_.clear();
+  retired_.clear();
 }
 
 }  // namespace gemvjit

@@ -67,7 +67,11 @@ class KernelRegistry {
   // Takes the kernel, unless one with its key is there already; the one that is served.
   const LoadedKernel* insert(std::unique_ptr<LoadedKernel> kernel);
 
-  std::size_t size() const;
+  // Takes a kernel that was loaded and then found to be of no use, until unload_all(): it serves nothing and counts
+  // nowhere. To unload it at once would break a capture under way in another thread.
+  void retire(std::unique_ptr<LoadedKernel> kernel);
+
+  std::size_t size() const;  // without the retired
   // Unload everything. No find() may run or follow.
   void unload_all();
 
@@ -83,6 +87,7 @@ class KernelRegistry {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Table>> tables_;  // the last one is published; each is twice as large as the one before
   std::unordered_map<KernelKey, std::unique_ptr<LoadedKernel>, KernelKeyHash> kernels_;
+  std::vector<std::unique_ptr<LoadedKernel>> retired_;
 };
 
 }  // namespace gemvjit

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "src/base/files.h"
@@ -61,6 +62,11 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use u
     auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe.id(), use); });
     if (landed.led) return std::move(landed.value);
     if (landed.value) {
+      // The leader may have taken another of its names, which are more than this caller's.
+      const KernelKey& key = landed.value->entry->id.key;
+      if (std::find(candidates.begin(), candidates.end(), key) == candidates.end()) {
+        return find_or_build(candidates, recipe.id(), use);
+      }
       Delivered shared = std::move(landed.value).value();
       shared.compiled = false;
       parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
@@ -140,28 +146,42 @@ Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext
     if (caller_context != nullptr) GEMVJIT_TRY(prepare(*loaded, caller_context));
     return Ready{loaded, false, true, Status::ok()};
   }
-  GEMVJIT_TRY_ASSIGN(Delivered delivered, deliver(candidates, Use::cache));
-  Result<const LoadedKernel*> loaded = load(*delivered.entry, caller_context);
-  const bool may_build = !parts_.sealed->load();
-  if (!loaded && loaded.status().code() == StatusCode::cuda_error && !delivered.compiled && may_build) {
-    parts_.log.warning("{}: the driver refuses the cached kernel {} ({}); it is built again",
-                       delivered.entry->id.key.text(), delivered.path, loaded.status().message());
-    if (const Status removed = parts_.store->remove(delivered.entry->id); !removed) {
-      parts_.log.warning("{} cannot be removed: {}", delivered.path, removed.message());
-    }
-    const KernelKey key = delivered.entry->id.key;
-    GEMVJIT_TRY_ASSIGN(delivered, deliver({&key, 1}, Use::compiler_only));
-    loaded = load(*delivered.entry, caller_context);
-  }
+  GEMVJIT_TRY_ASSIGN(const Delivered delivered, deliver(candidates, Use::cache));
+  CUresult result = CUDA_SUCCESS;
+  const Result<const LoadedKernel*> loaded = load(*delivered.entry, caller_context, result);
   if (loaded) return Ready{*loaded, delivered.compiled, false, delivered.kept};
-  if (loaded.status().code() != StatusCode::cuda_error) return loaded.status();
-  return Status(
-      StatusCode::cuda_error,
-      fmt::format("{} cannot be loaded on {}: {} (cache file: {})", delivered.entry->id.key.text(), parts_.device->name,
-                  loaded.status().message(), delivered.path.empty() ? "none" : delivered.path));
+  if (!delivered.compiled && cuda::blames_image(result)) return replace(delivered, loaded.status(), caller_context);
+  return cannot_load(delivered, loaded.status());
 }
 
-Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_context) {
+// The refused entry is not removed: what is built takes its place, and what cannot be built must not cost what is
+// there.
+Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal, CUcontext caller_context) {
+  const Status original = cannot_load(refused, refusal);
+  if (parts_.sealed->load()) return original;
+  const KernelKey key = refused.entry->id.key;
+  parts_.log.warning("{}: the driver refuses the cached kernel {} ({}); it is built again", key.text(), refused.path,
+                     refusal.message());
+  const Result<Delivered> built = deliver({&key, 1}, Use::compiler_only);
+  if (!built) {
+    return Status(original.code(),
+                  fmt::format("{}; and it cannot be built again: {}", original.message(), built.status().message()));
+  }
+  CUresult result = CUDA_SUCCESS;
+  const Result<const LoadedKernel*> loaded = load(*built->entry, caller_context, result);
+  if (!loaded) return cannot_load(*built, loaded.status());
+  return Ready{*loaded, built->compiled, false, built->kept};
+}
+
+// The driver's failures with key and file; others say for themselves what they are about.
+Status Resolver::cannot_load(const Delivered& delivered, const Status& failure) const {
+  if (failure.code() != StatusCode::cuda_error) return failure;
+  return {StatusCode::cuda_error,
+          fmt::format("{} cannot be loaded on {}: {} (cache file: {})", delivered.entry->id.key.text(),
+                      parts_.device->name, failure.message(), delivered.path.empty() ? "none" : delivered.path)};
+}
+
+Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_context, CUresult& result) {
   auto kernel = std::make_unique<LoadedKernel>();
   GEMVJIT_TRY_ASSIGN(kernel->spec, describe_key(entry.id.key));
   kernel->config = launch_config(kernel->spec);
@@ -177,24 +197,24 @@ Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_
   const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
   GEMVJIT_TRY(guard.status());
   GEMVJIT_TRY_ASSIGN(kernel->library,
-                     cuda::Library::load(parts_.device->driver, entry.cubin.bytes, entry.cubin.entry_name));
+                     cuda::Library::load(parts_.device->driver, entry.cubin.bytes, entry.cubin.entry_name, &result));
   kernel->kernel = kernel->library.kernel();
-  Status prepared = prepare(*kernel, nullptr);
-  if (prepared && caller_context != nullptr) prepared = prepare(*kernel, caller_context);
+  Status prepared = prepare(*kernel, nullptr, &result);
+  if (prepared && caller_context != nullptr) prepared = prepare(*kernel, caller_context, &result);
   if (prepared) prepared = check_cluster(*parts_.device, *kernel);
   if (!prepared) {
-    kernel->library.unload();
+    parts_.registry->retire(std::move(kernel));
     return prepared;
   }
   return parts_.registry->insert(std::move(kernel));
 }
 
-Status Resolver::prepare(const LoadedKernel& kernel, CUcontext caller_context) const {
+Status Resolver::prepare(const LoadedKernel& kernel, CUcontext caller_context, CUresult* result) const {
   const Device& device = *parts_.device;
   const bool nonportable_cluster = kernel.config.cluster_x > 8;
   const cuda::ContextGuard guard(*device.driver, caller_context != nullptr ? caller_context : device.primary);
   GEMVJIT_TRY(guard.status());
-  return kernel.library.prepare(device.device, kernel.config.smem_bytes, nonportable_cluster);
+  return kernel.library.prepare(device.device, kernel.config.smem_bytes, nonportable_cluster, result);
 }
 
 // The folder that the sources were written to; "" if none was asked for or it cannot be written.

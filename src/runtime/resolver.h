@@ -61,7 +61,9 @@ class Resolver {
   Result<Delivered> ensure_cached(std::span<const KernelKey> candidates);
 
   // Loaded, its function resolved in the device's primary context and in `caller_context` (null: none), and registered.
-  // A cached kernel that the driver refuses is removed and built once more; after that the failure names key and file.
+  // A cached kernel whose bytes the driver refuses is built once more and takes the refused one's place in the cache.
+  // If that cannot be done the entry stays and the failure is the driver's. Any other failure of the driver's (no
+  // memory, a broken context) leaves the cache alone. A failure names key and file.
   Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context);
 
  private:
@@ -69,8 +71,11 @@ class Resolver {
   Result<Delivered> deliver(std::span<const KernelKey> candidates, Use use);
   Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use);
   Result<Delivered> build(std::span<const KernelKey> candidates);
-  Result<const LoadedKernel*> load(const Entry& entry, CUcontext caller_context);
-  Status prepare(const LoadedKernel& kernel, CUcontext caller_context) const;
+  Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
+  Status cannot_load(const Delivered& delivered, const Status& failure) const;
+  // `result`: the driver's answer, where it was asked.
+  Result<const LoadedKernel*> load(const Entry& entry, CUcontext caller_context, CUresult& result);
+  Status prepare(const LoadedKernel& kernel, CUcontext caller_context, CUresult* result = nullptr) const;
   std::string dump(const Recipe& recipe) const;
 
   ResolverParts parts_;

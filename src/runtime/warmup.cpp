@@ -32,20 +32,20 @@ class WarmupRun {
 
   void run() {
     const std::size_t wanted = std::min<std::size_t>(order_.size(), context_.options().compile_threads);
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < wanted; ++i) {
-      try {
-        threads.emplace_back([this] { work(); });
-      } catch (const std::system_error& error) {
-        context_.log().warning("warmup goes on with {} threads: {}", i, error.what());
-        break;
-      }
+    std::vector<std::jthread> threads;  // joined whatever happens below
+    try {
+      threads.reserve(wanted);
+      while (threads.size() + 1 < wanted) threads.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      context_.log().warning("warmup goes on with {} threads: {}", threads.size() + 1, error.what());
+    } catch (const std::bad_alloc&) {
+      context_.log().warning("warmup goes on with {} threads: out of host memory", threads.size() + 1);
     }
     work();
-    for (std::thread& thread : threads) thread.join();
   }
 
   bool cancelled() const { return cancelled_.load(); }
+  bool callback_threw() const { return callback_threw_.load(); }
   const std::vector<Status>& item_status() const { return item_status_; }
 
  private:
@@ -60,8 +60,8 @@ class WarmupRun {
     }
   }
 
-  // A thread: takes kernels until there are none, or someone cancels. Throws nothing.
-  void work() {
+  // A thread: takes kernels until there are none, or someone cancels.
+  void work() noexcept {
     for (;;) {
       if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) cancelled_.store(true);
       if (cancelled_.load()) return;
@@ -71,10 +71,21 @@ class WarmupRun {
       try {
         report(index, make_ready(plan_.items[index]));
       } catch (const std::bad_alloc&) {
-        item_status_[index] = {StatusCode::out_of_memory, "out of host memory"};
+        note_failure(index, StatusCode::out_of_memory, "out of host memory");
       } catch (const std::exception& error) {
-        item_status_[index] = {StatusCode::internal_error, error.what()};
+        note_failure(index, StatusCode::internal_error, error.what());
+      } catch (...) {
+        note_failure(index, StatusCode::internal_error, "an exception of no known type");
       }
+    }
+  }
+
+  // Without the text where there is no memory for it.
+  void note_failure(std::size_t index, StatusCode code, const char* text) noexcept {
+    try {
+      item_status_[index] = {code, text};
+    } catch (...) {
+      item_status_[index] = {code, {}};
     }
   }
 
@@ -147,7 +158,13 @@ class WarmupRun {
     const std::lock_guard lock(report_mutex_);
     report.done = ++done_;
     report.total = order_.size();
-    if (options_.on_kernel && !options_.on_kernel(report)) cancelled_.store(true);
+    if (!options_.on_kernel || callback_threw_.load()) return;
+    try {
+      if (!options_.on_kernel(report)) cancelled_.store(true);
+    } catch (...) {  // it must not end the thread that it happens to run in, nor be called again
+      callback_threw_.store(true);
+      cancelled_.store(true);
+    }
   }
 
   Context& context_;
@@ -158,6 +175,7 @@ class WarmupRun {
   CUcontext caller_context_ = nullptr;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> callback_threw_{false};
   std::mutex report_mutex_;
   std::size_t done_ = 0;
 };
@@ -177,6 +195,11 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
     for (const std::size_t problem : plan.items[i].problems) {
       if (result.problems[problem]) result.problems[problem] = status;
     }
+  }
+  if (run.callback_threw()) {
+    result.overall = {StatusCode::internal_error,
+                      "the warmup was cancelled: its callback threw an exception; kernels that were finished are kept"};
+    return result;
   }
   if (run.cancelled()) {
     result.overall = {StatusCode::cancelled, "the warmup was cancelled; kernels that were finished are kept"};

@@ -17,7 +17,8 @@ struct WarmupOptions {
 };
 
 struct WarmupResult {
-  Status overall;                // ok; cancelled; else the first failure in the order of the problems
+  Status overall;                // ok; cancelled; internal_error after a callback that threw (which cancels); else the
+                                 // first failure in the order of the problems
   std::vector<Status> problems;  // the first failure of each problem's kernels, or ok
 };
 

@@ -26,16 +26,20 @@ Status check_nt(const ProblemRequest& request) {
           fmt::format("nt {} is not one of {}'s: {}", request.nt, family_row(request.problem.family).name, accepted)};
 }
 
-// Adds the kernel, or the problem to those that asked for it before.
-void add_item(WorkPlan& plan, std::unordered_map<KernelKey, std::size_t, KernelKeyHash>& known, WorkItem item,
-              std::size_t problem) {
-  const auto [place, is_new] = known.try_emplace(item.key(), plan.items.size());
-  if (is_new) {
+using KnownItems = std::unordered_map<KernelKey, std::vector<std::size_t>, KernelKeyHash>;  // items by first name
+
+// Adds the kernel, or the problem to those that asked for it before. All of the names must be the same: a problem that
+// names its target, or allows measured configurations only, must not be served by a name that only another one takes.
+void add_item(WorkPlan& plan, KnownItems& known, WorkItem item, std::size_t problem) {
+  std::vector<std::size_t>& alike = known[item.key()];
+  const auto same = std::find_if(alike.begin(), alike.end(),
+                                 [&](std::size_t i) { return plan.items[i].candidates == item.candidates; });
+  const std::size_t place = same != alike.end() ? *same : plan.items.size();
+  if (same == alike.end()) {
+    alike.push_back(place);
     plan.items.push_back(std::move(item));
-  } else if (item.candidates.size() > plan.items[place->second].candidates.size()) {
-    plan.items[place->second].candidates = std::move(item.candidates);
   }
-  std::vector<std::size_t>& problems = plan.items[place->second].problems;
+  std::vector<std::size_t>& problems = plan.items[place].problems;
   if (problems.empty() || problems.back() != problem) problems.push_back(problem);
 }
 
@@ -72,7 +76,7 @@ Result<WorkItem> plan_kernel(const Context& context, const ProblemRequest& reque
 WorkPlan plan_work(const Context& context, std::span<const ProblemRequest> requests) {
   WorkPlan plan;
   plan.problem_status.resize(requests.size());
-  std::unordered_map<KernelKey, std::size_t, KernelKeyHash> known;
+  KnownItems known;
   for (std::size_t p = 0; p < requests.size(); ++p) {
     const ProblemRequest& request = requests[p];
     Status& status = plan.problem_status[p];

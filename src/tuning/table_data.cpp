@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -42,6 +43,37 @@ T field_or(const json& object, const std::string& place, const char* name, T oth
   return object.contains(name) ? field<T>(object, place, name) : otherwise;
 }
 
+// A whole number within bounds, both included. The JSON library would cut a number to the type that is asked for.
+std::int64_t integer(const json& value, const std::string& place, const std::string& name, std::int64_t least,
+                     std::int64_t most) {
+  const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+  if (!value.is_number_integer() || too_large || value.get<std::int64_t>() < least ||
+      value.get<std::int64_t>() > most) {
+    fail(place, fmt::format("\"{}\" is {}; it must be a whole number from {} to {}", name, value.dump(), least, most));
+  }
+  return value.get<std::int64_t>();
+}
+
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t integer_field(const json& object, const std::string& place, const char* name, std::int64_t least,
+                           std::int64_t most) {
+  return integer(field<json>(object, place, name), place, name, least, most);
+}
+
+// 0, which stands for "any", if the field is not there.
+std::int64_t bound(const json& object, const std::string& place, const char* name) {
+  return object.contains(name) ? integer_field(object, place, name, 0, largest) : 0;
+}
+
+int parse_nt(const json& object, const std::string& place, Family family) {
+  const auto nt = static_cast<int>(integer_field(object, place, "nt", 1, 4));
+  for (const int accepted : nt_values(family)) {
+    if (nt == accepted) return nt;
+  }
+  fail(place, fmt::format("\"nt\" is {}; 1, 2 and 4 are accepted", nt));
+}
+
 Family parse_family(const json& object, const std::string& place) {
   const auto name = field<std::string>(object, place, "family");
   const FamilyRow* row = find_family(name);
@@ -50,13 +82,16 @@ Family parse_family(const json& object, const std::string& place) {
   return row->family;
 }
 
+const FlagField& flag_of(const TileField& tile_field) {
+  for (const FlagField& flag : flag_fields()) {
+    if (std::string_view(flag.name) == tile_field.name) return flag;
+  }
+  fail(tile_field.name, "no field of the flags word");  // not reached: a test of the catalog holds the tables together
+}
+
 TileConfig parse_tile(const json& object, const std::string& place) {
   TileConfig tile;
-  for (const TileField& tile_field : tile_fields()) {
-    for (const FlagField& flag : flag_fields()) {
-      if (std::string_view(flag.name) == tile_field.name) tile.*tile_field.member = flag.default_value;
-    }
-  }
+  for (const TileField& tile_field : tile_fields()) tile.*tile_field.member = flag_of(tile_field).default_value;
   if (!object.is_object()) fail(place, "must be an object");
   for (const auto& [name, value] : object.items()) {
     const TileField* found = nullptr;
@@ -64,8 +99,8 @@ TileConfig parse_tile(const json& object, const std::string& place) {
       if (name == tile_field.name) found = &tile_field;
     }
     if (found == nullptr) fail(place, fmt::format("unknown field \"{}\"", name));
-    if (!value.is_number_unsigned()) fail(place, fmt::format("\"{}\" must be a number that is not negative", name));
-    tile.*found->member = value.get<unsigned>();
+    const std::int64_t most = (std::int64_t{1} << flag_of(*found).width) - 1;
+    tile.*found->member = static_cast<unsigned>(integer(value, place, name, 0, most));
   }
   return tile;
 }
@@ -83,15 +118,16 @@ TunedEntry parse_entry(const json& table, const json& object, const std::string&
       object, place, {"family", "n", "k", "nt", "silu_mul", "tile", "pdl", "time_us", "alternative_us", "measurement"});
   TunedEntry entry;
   entry.family = parse_family(object, place);
-  entry.n = field<std::int64_t>(object, place, "n");
-  entry.k = field<std::int64_t>(object, place, "k");
-  entry.nt = field<int>(object, place, "nt");
+  entry.n = integer_field(object, place, "n", 1, largest);
+  entry.k = integer_field(object, place, "k", 1, largest);
+  entry.nt = parse_nt(object, place, entry.family);
   entry.silu_mul = field_or<bool>(object, place, "silu_mul", false);
   entry.tile = parse_tile(field<json>(object, place, "tile"), place + ".tile");
   entry.pdl = field_or<bool>(object, place, "pdl", true);
   entry.time_us = field<double>(object, place, "time_us");
   entry.alternative_us = field_or<double>(object, place, "alternative_us", 0);
   if (!(entry.time_us > 0)) fail(place, "\"time_us\" must be a measured time");
+  if (!(entry.alternative_us >= 0)) fail(place, "\"alternative_us\" must be a measured time, or 0 for none");
   entry.provenance = parse_provenance(table, field<std::string>(object, place, "measurement"), place);
   return entry;
 }
@@ -100,20 +136,61 @@ DefaultRow parse_default(const json& object, const std::string& place) {
   require_known_fields(object, place, {"family", "nt", "silu_mul", "min_n", "max_n", "min_k", "max_k", "tile", "pdl"});
   DefaultRow row;
   row.family = parse_family(object, place);
-  row.nt = field_or<int>(object, place, "nt", -1);
+  row.nt = object.contains("nt") ? parse_nt(object, place, row.family) : -1;
   row.silu_mul = object.contains("silu_mul") ? (field<bool>(object, place, "silu_mul") ? 1 : 0) : -1;
-  row.min_n = field_or<std::int64_t>(object, place, "min_n", 0);
-  row.max_n = field_or<std::int64_t>(object, place, "max_n", 0);
-  row.min_k = field_or<std::int64_t>(object, place, "min_k", 0);
-  row.max_k = field_or<std::int64_t>(object, place, "max_k", 0);
+  row.min_n = bound(object, place, "min_n");
+  row.max_n = bound(object, place, "max_n");
+  row.min_k = bound(object, place, "min_k");
+  row.max_k = bound(object, place, "max_k");
   row.tile = parse_tile(field<json>(object, place, "tile"), place + ".tile");
   row.pdl = field_or<bool>(object, place, "pdl", true);
   return row;
 }
 
+// Every target that the table lists can have the kernel.
+void require_key(const TableData& data, const Problem& problem, int nt, const TileConfig& tile, bool pdl,
+                 const std::string& place) {
+  for (const std::string& name : data.archs) {
+    if (name == "*") continue;
+    const Result<Arch> arch = Arch::parse(name);
+    if (!arch) fail("archs", arch.status().message());
+    if (const auto key = make_key(problem, nt, tile, pdl, *arch); !key) fail(place, key.status().message());
+  }
+}
+
+// Whether a row before this one serves every shape that would come to it.
+bool is_shadowed(const std::vector<DefaultRow>& rows, std::size_t row, const Problem& problem, int nt) {
+  for (std::size_t i = 0; i < row; ++i) {
+    if (rows[i].is_unbounded() && rows[i].fits(problem, nt)) return true;
+  }
+  return false;
+}
+
+// What each row gives is possible for all that it serves, and no shape goes without. The rules for a tile know a shape
+// by its grid only, so that one shape stands for all.
+void check_defaults(const TableData& data) {
+  for (const FamilyRow& family : families()) {
+    for (const bool silu_mul : {false, true}) {
+      if (!family.has_tokens || (silu_mul && !family.can_silu_mul)) continue;
+      for (const int nt : nt_values(family.family)) {
+        const Problem problem{family.family, 128, 128, silu_mul, true};
+        for (std::size_t i = 0; i < data.defaults.size(); ++i) {
+          const DefaultRow& row = data.defaults[i];
+          if (!row.serves(problem, nt) || is_shadowed(data.defaults, i, problem, nt)) continue;
+          require_key(data, problem, nt, row.tile, row.pdl, fmt::format("defaults[{}].tile", i));
+        }
+        if (is_shadowed(data.defaults, data.defaults.size(), problem, nt)) continue;
+        fail("defaults",
+             fmt::format("no row fits every {} of nt {}{}: end the family's rows with one that has no bounds",
+                         family.name, nt, silu_mul ? " with silu_mul" : ""));
+      }
+    }
+  }
+}
+
 TableData parse_document(const std::string& name, const json& table) {
   require_known_fields(table, "table", {"schema", "archs", "measurements", "entries", "defaults"});
-  if (field<int>(table, "table", "schema") != 1) fail("table", "\"schema\" must be 1");
+  if (field<json>(table, "table", "schema") != 1) fail("table", "\"schema\" must be 1");
   TableData data;
   data.name = name;
   data.archs = field<std::vector<std::string>>(table, "table", "archs");
@@ -123,22 +200,31 @@ TableData parse_document(const std::string& name, const json& table) {
   }
   const auto entries = field<std::vector<json>>(table, "table", "entries");
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    data.entries.push_back(parse_entry(table, entries[i], fmt::format("entries[{}]", i)));
+    const std::string place = fmt::format("entries[{}]", i);
+    const TunedEntry& entry = data.entries.emplace_back(parse_entry(table, entries[i], place));
+    require_key(data, {entry.family, entry.n, entry.k, entry.silu_mul, true}, entry.nt, entry.tile, entry.pdl, place);
   }
   const auto defaults = field<std::vector<json>>(table, "table", "defaults");
   for (std::size_t i = 0; i < defaults.size(); ++i) {
     data.defaults.push_back(parse_default(defaults[i], fmt::format("defaults[{}]", i)));
   }
+  check_defaults(data);
   return data;
 }
 
 }  // namespace
 
-bool DefaultRow::fits(const Problem& problem, int problem_nt) const {
+bool DefaultRow::serves(const Problem& problem, int problem_nt) const {
   return family == problem.family && (nt < 0 || nt == problem_nt) &&
-         (silu_mul < 0 || (silu_mul == 1) == problem.silu_mul) && problem.n >= min_n &&
-         (max_n == 0 || problem.n <= max_n) && problem.k >= min_k && (max_k == 0 || problem.k <= max_k);
+         (silu_mul < 0 || (silu_mul == 1) == problem.silu_mul);
 }
+
+bool DefaultRow::fits(const Problem& problem, int problem_nt) const {
+  return serves(problem, problem_nt) && problem.n >= min_n && (max_n == 0 || problem.n <= max_n) &&
+         problem.k >= min_k && (max_k == 0 || problem.k <= max_k);
+}
+
+bool DefaultRow::is_unbounded() const { return min_n <= 1 && max_n == 0 && min_k <= 1 && max_k == 0; }
 
 bool TableData::serves(const std::string& arch) const {
   for (const std::string& one : archs) {

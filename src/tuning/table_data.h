@@ -29,7 +29,9 @@ struct DefaultRow {
   std::int64_t min_n = 0, max_n = 0, min_k = 0, max_k = 0;
   TileConfig tile;
   bool pdl = true;
+  bool serves(const Problem& problem, int problem_nt) const;  // some problem of this kind
   bool fits(const Problem& problem, int problem_nt) const;
+  bool is_unbounded() const;  // takes every N and K
 };
 
 struct TableData {
@@ -41,7 +43,8 @@ struct TableData {
   bool serves_all_others() const { return serves("*"); }
 };
 
-// invalid_argument with the file's name and the place for whatever does not fit the schema.
+// invalid_argument with the file's name and the place for whatever does not fit the schema, for a configuration that a
+// listed target (other than "*") cannot have, and for a family without a default for every shape.
 Result<TableData> parse_table(const std::string& name, std::string_view json);
 
 }  // namespace gemvjit

@@ -70,6 +70,7 @@ TEST_F(ApiContextTest, BadOptionsAreNamed) {
   const std::string missing = dir.path("no/such/folder");
   bad.tuning_dir = missing.c_str();
   refused(bad, GEMVJIT_NOT_FOUND, "no/such/folder");
+  refused(bad, GEMVJIT_NOT_FOUND, "tuning_dir (GEMVJIT_TUNING_DIR)");
   EXPECT_EQ(gemvjit_create(nullptr, nullptr), GEMVJIT_INVALID_ARGUMENT);
   EXPECT_EQ(gemvjit_options_init(nullptr), GEMVJIT_INVALID_ARGUMENT);
 }
@@ -93,6 +94,17 @@ TEST_F(ApiContextTest, ANullContextIsRefusedEverywhere) {
   EXPECT_EQ(gemvjit_check(nullptr, &one, 1, nullptr, nullptr), GEMVJIT_INVALID_ARGUMENT);
   EXPECT_EQ(gemvjit_stats(nullptr, &stats), GEMVJIT_INVALID_ARGUMENT);
   EXPECT_TRUE(last_error_has("gemvjit_create"));
+}
+
+TEST_F(ApiContextTest, ACountThatCannotBeMeantIsRefused) {
+  gemvjit_context* context = open();
+  const gemvjit_problem one = problem(GEMVJIT_NVFP4_GEMV, 64, 64);
+  for (const std::size_t count : {std::size_t{1'000'001}, SIZE_MAX}) {
+    EXPECT_EQ(gemvjit_warmup(context, &one, count, nullptr), GEMVJIT_INVALID_ARGUMENT);
+    EXPECT_TRUE(last_error_has("at most 1000000"));
+    EXPECT_EQ(gemvjit_plan(context, &one, count, nullptr, nullptr), GEMVJIT_INVALID_ARGUMENT);
+    EXPECT_EQ(gemvjit_check(context, &one, count, nullptr, nullptr), GEMVJIT_INVALID_ARGUMENT);
+  }
 }
 
 TEST_F(ApiContextTest, TheLastErrorBelongsToTheThread) {

@@ -70,6 +70,16 @@ TEST_F(ApiLaunchTest, MZeroSucceedsWithoutALaunchOnceAllElseIsValid) {
   const auto bf16 = bf16_args(0, 64, 64);
   EXPECT_EQ(gemvjit_bf16_gemv(context, &bf16, stream), GEMVJIT_OK);
   EXPECT_TRUE(recording.launches().empty());
+  auto empty = nvfp4_args(0, 4096, 4096);  // an empty tensor of a framework has no address
+  empty.x = nullptr;
+  empty.out = nullptr;
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &empty, stream), GEMVJIT_OK) << gemvjit_last_error();
+  auto empty_bf16 = bf16_args(0, 64, 64);
+  empty_bf16.x = nullptr;
+  empty_bf16.out = nullptr;
+  EXPECT_EQ(gemvjit_bf16_gemv(context, &empty_bf16, stream), GEMVJIT_OK) << gemvjit_last_error();
+  empty.out = address(0x50001);
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &empty, stream), GEMVJIT_INVALID_ALIGNMENT);
   args.n = 4097;
   EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_INVALID_SHAPE);
   args.n = 4096;

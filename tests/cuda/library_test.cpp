@@ -57,6 +57,32 @@ TEST_F(LibraryTest, AWrongArchitectureIsACudaErrorAndNothingIsUnloaded) {
   EXPECT_EQ(state.count("cuLibraryUnload"), 0u);  // a capture elsewhere would break
 }
 
+TEST_F(LibraryTest, TheDriversAnswerIsToldAndOnlySomeBlameTheImage) {
+  CUresult result = CUDA_SUCCESS;
+  state.errors["cuLibraryGetKernel"] = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  EXPECT_FALSE(Library::load(driver, bytes, "bf16_gemv", &result));
+  EXPECT_EQ(result, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  state.errors = {{"cuLibraryLoadData", CUDA_ERROR_OUT_OF_MEMORY}};
+  EXPECT_FALSE(Library::load(driver, bytes, "bf16_gemv", &result));
+  EXPECT_EQ(result, CUDA_ERROR_OUT_OF_MEMORY);
+  state.errors = {{"cuKernelGetFunction", CUDA_ERROR_LAUNCH_FAILED}};
+  const auto library = Library::load(driver, bytes, "bf16_gemv", &result);
+  ASSERT_TRUE(library);
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  EXPECT_FALSE(library->prepare(0, 0, false, &result));
+  EXPECT_EQ(result, CUDA_ERROR_LAUNCH_FAILED);
+  for (const CUresult blames :
+       {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_PTX,
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_JIT_COMPILER_NOT_FOUND}) {
+    EXPECT_TRUE(blames_image(blames)) << blames;
+  }
+  for (const CUresult other :
+       {CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_UNKNOWN}) {
+    EXPECT_FALSE(blames_image(other)) << other;
+  }
+}
+
 TEST_F(LibraryTest, NoBytesNeverReachTheDriver) {
   const auto library = Library::load(driver, {}, "bf16_gemv");
   ASSERT_FALSE(library);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -114,6 +115,28 @@ TEST(NvrtcSearch, NothingBesideTheLibraryIsTakenFromAFolderThatAnyoneMayWriteTo)
   EXPECT_EQ(own_candidates(search).size(), 2u);
   ASSERT_EQ(chmod(dir.path("shared").c_str(), 01777), 0);
   EXPECT_THAT(files(own_candidates(search)), IsEmpty());
+}
+
+TEST(NvrtcSearch, NothingBesideTheLibraryIsTakenFromAStrangersFolder) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to somebody else";
+  const TempDir dir;
+  const std::string wheel = touch(dir, "shared/nvidia/cu13/lib/libnvrtc.so.13");
+  const std::string folder = dir.path("shared");
+  NvrtcSearch search = search_nowhere();
+  search.library_directory = dir.path("shared/app");
+  std::filesystem::create_directories(search.library_directory);
+  const auto found = [&](uid_t owner, gid_t group, mode_t mode, uid_t library_owner) {
+    EXPECT_EQ(chown(folder.c_str(), owner, group), 0);
+    EXPECT_EQ(chmod(folder.c_str(), mode), 0);
+    EXPECT_EQ(chown(search.library_directory.c_str(), library_owner, 0), 0);
+    return !own_candidates(search).empty();
+  };
+  EXPECT_TRUE(found(0, 0, 0775, 0));
+  EXPECT_TRUE(found(4711, 4711, 0775, 4711)) << "the library's owner, with a private group";
+  EXPECT_TRUE(found(0, 4712, 0755, 0));
+  EXPECT_FALSE(found(4711, 4711, 0755, 0)) << "a stranger's";
+  EXPECT_FALSE(found(0, 4712, 0775, 0)) << "a group may write";
+  EXPECT_FALSE(found(4711, 4712, 0775, 4711)) << "a group may write";
 }
 
 TEST(NvrtcSearch, TheNamedOneIsTheOnlyOne) {

@@ -5,7 +5,9 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
 
+#include "src/base/files.h"
 #include "tests/runtime/runtime_fixture.h"
 
 namespace gemvjit::test {
@@ -205,17 +207,81 @@ TEST_F(ResolverTest, ASealedContextLoadsButDoesNotBuild) {
   EXPECT_EQ(compilers.compiled().size(), 1u);
 }
 
-TEST_F(ResolverTest, ASealedContextDoesNotThrowAwayWhatItCannotReplace) {
+// Failures that say nothing about the entry's bytes, at every call of a load.
+struct OtherFailure {
+  const char* function;
+  CUresult result;
+};
+constexpr OtherFailure other_failures[] = {
+    {"cuLibraryLoadData", CUDA_ERROR_OUT_OF_MEMORY},   {"cuLibraryGetKernel", CUDA_ERROR_OUT_OF_MEMORY},
+    {"cuKernelGetFunction", CUDA_ERROR_OUT_OF_MEMORY}, {"cuKernelGetFunction", CUDA_ERROR_INVALID_CONTEXT},
+    {"cuLibraryLoadData", CUDA_ERROR_LAUNCH_FAILED},   {"cuCtxPushCurrent", CUDA_ERROR_INVALID_CONTEXT},
+};
+
+TEST_F(ResolverTest, AFailureThatSaysNothingOfTheEntryLeavesItAlone) {
   std::string path;
   {
     const auto context = make();
     path = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates)->path;
   }
-  recording.on_load = [](const void*) { return CUDA_ERROR_OUT_OF_MEMORY; };
-  const auto context = make();
-  context->seal();
-  EXPECT_FALSE(context->resolver().resolve(item(*context, nvfp4(1024, 1024, 1)).candidates, nullptr));
-  EXPECT_EQ(::access(path.c_str(), R_OK), 0);
+  const Bytes before = read_file(path, 1 << 20).value();
+  for (const bool missing : {false, true}) {
+    compilers.missing = missing;
+    for (const OtherFailure& failure : other_failures) {
+      SCOPED_TRACE(failure.function);
+      const auto context = make();
+      recording.errors = {{failure.function, failure.result}};
+      const WorkItem wanted = item(*context, nvfp4(1024, 1024, 1));
+      const auto ready = context->resolver().resolve(wanted.candidates, nullptr);
+      ASSERT_FALSE(ready);
+      EXPECT_EQ(ready.status().code(), StatusCode::cuda_error);
+      EXPECT_NE(ready.status().message().find(failure.function), std::string::npos) << ready.status().message();
+      EXPECT_EQ(read_file(path, 1 << 20).value(), before);
+      recording.errors.clear();
+      EXPECT_TRUE(context->resolver().resolve(wanted.candidates, nullptr));  // it passes, and the entry serves
+    }
+  }
+  EXPECT_EQ(compilers.compiled().size(), 1u);
+  EXPECT_EQ(logged("warning: "), 0u);
+}
+
+TEST_F(ResolverTest, ARefusedEntryStaysWhereItCannotBeBuiltAgain) {
+  std::string path;
+  {
+    const auto context = make();
+    path = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates)->path;
+  }
+  recording.on_load = [](const void*) { return CUDA_ERROR_INVALID_IMAGE; };
+  const auto refused = [&](const std::function<void(Context&)>& prepare) {
+    const auto context = make();
+    prepare(*context);
+    const auto ready = context->resolver().resolve(item(*context, nvfp4(1024, 1024, 1)).candidates, nullptr);
+    EXPECT_EQ(ready.status().code(), StatusCode::cuda_error);
+    EXPECT_EQ(::access(path.c_str(), R_OK), 0);
+    return ready.status().message();
+  };
+  const std::string sealed = refused([](Context& context) { context.seal(); });
+  EXPECT_NE(sealed.find("INVALID_IMAGE"), std::string::npos) << sealed;
+  compilers.missing = true;
+  const std::string missing = refused([](Context&) {});
+  EXPECT_NE(missing.find("INVALID_IMAGE"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("no NVRTC"), std::string::npos) << missing;
+  compilers.missing = false;
+  compilers.refuse = [](const Recipe&) { return Status(StatusCode::compile_failed, "no such thing"); };
+  const std::string failed = refused([](Context&) {});
+  EXPECT_NE(failed.find("INVALID_IMAGE"), std::string::npos) << failed;
+  EXPECT_NE(failed.find("no such thing"), std::string::npos) << failed;
+}
+
+TEST_F(ResolverTest, NothingIsUnloadedWhileTheContextLives) {
+  {
+    const auto context = make();
+    recording.errors["cuKernelGetFunction"] = CUDA_ERROR_OUT_OF_MEMORY;
+    EXPECT_FALSE(context->resolver().resolve(item(*context, nvfp4(1024, 1024, 1)).candidates, nullptr));
+    EXPECT_EQ(recording.count("cuLibraryUnload"), 0u);  // another thread may be capturing
+    EXPECT_EQ(context->registry().size(), 0u);
+  }
+  EXPECT_EQ(recording.libraries_loaded(), 0u);
 }
 
 TEST_F(ResolverTest, LoadingResolvesInThePrimaryAndInTheCallersContext) {
@@ -239,7 +305,7 @@ TEST_F(ResolverTest, ADeviceWithoutRoomForTheClusterIsTold) {
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.status().code(), StatusCode::unsupported);
   EXPECT_NE(ready.status().message().find("cluster of 4"), std::string::npos) << ready.status().message();
-  EXPECT_EQ(recording.libraries_loaded(), 0u);
+  EXPECT_EQ(context->registry().size(), 0u);
 }
 
 TEST_F(ResolverTest, WithoutADeviceNothingIsLoadedAndLibcudaIsNotAskedFor) {

@@ -68,11 +68,15 @@ class FakeCompiler final : public Compiler {
   FakeCompilers& shared_;
 };
 
-// A table for the targets that the tests use: 4096x4096 is tuned for nt 1 (where PDL wins) and nt 2 (where it
-// loses), and measured to lose for nt 4; 256x8192 has a cluster of 4; all else has a default.
-inline constexpr std::string_view test_table = R"({
+// Tables for the targets that the tests use, those with clusters and those without: 4096x4096 is tuned for nt 1 (where
+// PDL wins) and nt 2 (where it loses), and measured to lose for nt 4; 256x8192 has a cluster of 4 or none; all else has
+// a default.
+inline std::string test_table(bool clusters) {
+  const std::string archs = clusters ? R"("sm_90a", "sm_90f", "sm_90", "sm_100a", "sm_120a")" : R"("sm_80", "sm_86")";
+  return R"({
   "schema": 1,
-  "archs": ["sm_80", "sm_86", "sm_90a", "sm_90f", "sm_90", "sm_100a", "sm_120a"],
+  "archs": [)" +
+         archs + R"(],
   "measurements": {"m": {"gpu": "Recording GPU", "driver": "1", "compiler": "Fake 1.0", "date": "2026-01-01"}},
   "entries": [
     {"family": "nvfp4_gemv", "n": 4096, "k": 4096, "nt": 1, "silu_mul": false, "tile": {"warps_k": 8},
@@ -81,7 +85,8 @@ inline constexpr std::string_view test_table = R"({
      "pdl": false, "time_us": 7.0, "alternative_us": 10.0, "measurement": "m"},
     {"family": "nvfp4_gemv", "n": 4096, "k": 4096, "nt": 4, "silu_mul": false, "tile": {"warps_k": 4, "stages": 2},
      "pdl": true, "time_us": 12.0, "alternative_us": 10.0, "measurement": "m"},
-    {"family": "nvfp4_gemv", "n": 256, "k": 8192, "nt": 1, "silu_mul": false, "tile": {"warps_k": 8, "cluster_k": 4},
+    {"family": "nvfp4_gemv", "n": 256, "k": 8192, "nt": 1, "silu_mul": false, "tile": {"warps_k": 8, "cluster_k": )" +
+         (clusters ? "4" : "1") + R"(},
      "pdl": true, "time_us": 5.0, "measurement": "m"}
   ],
   "defaults": [
@@ -89,6 +94,7 @@ inline constexpr std::string_view test_table = R"({
     {"family": "bf16_gemv", "tile": {"warps_k": 8, "stages": 2}}
   ]
 })";
+}
 
 inline FakeDevice device_of(int major, int minor) {
   FakeDevice device;
@@ -103,7 +109,8 @@ class RuntimeTest : public ::testing::Test {
     options.device = 0;
     options.cache_dir = dir.path("cache");
     options.compile_threads = 4;
-    dir.write("tables/all.json", test_table);
+    dir.write("tables/clusters.json", test_table(true));
+    dir.write("tables/no_clusters.json", test_table(false));
     options.tuning_dir = dir.path("tables");
     options.log_sink = [this](LogLevel level, std::string_view message) {
       const std::lock_guard lock(log_mutex);

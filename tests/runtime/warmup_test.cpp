@@ -75,12 +75,52 @@ TEST_F(WarmupTest, TheLargestAreBegunFirst) {
 TEST_F(WarmupTest, ProblemsThatMeanOneKernelBuildItOnce) {
   // The table says that PDL loses for nt 2, so that with and without it are the same kernel.
   const auto context = make();
-  const auto result = warm(*context, {nvfp4(4096, 4096, 2), without_pdl(nvfp4(4096, 4096, 2)), nvfp4(4096, 4096, 2),
-                                      on(nvfp4(4096, 4096, 2), "sm_90a")});
+  const auto result = warm(*context, {nvfp4(4096, 4096, 2), without_pdl(nvfp4(4096, 4096, 2)), nvfp4(4096, 4096, 2)});
   EXPECT_TRUE(result.overall);
   EXPECT_EQ(reports.size(), 1u);
   EXPECT_EQ(compilers.compiled().size(), 1u);
   EXPECT_EQ(context->registry().size(), 1u);
+}
+
+TEST_F(WarmupTest, ANamedTargetIsNotServedByAnotherOne) {
+  {
+    compilers.supports = [](const Arch& arch) { return arch.text() == "sm_90"; };
+    const auto context = make();
+    ASSERT_TRUE(warm(*context, {nvfp4(1024, 1024, 1)}).overall);
+    EXPECT_EQ(reports.at(0).key.arch.text(), "sm_90");
+  }
+  compilers.missing = true;
+  for (const bool named_first : {false, true}) {
+    const auto context = make();
+    std::vector<ProblemRequest> requests = {nvfp4(1024, 1024, 1), on(nvfp4(1024, 1024, 1), "sm_90a")};
+    if (named_first) std::swap(requests[0], requests[1]);
+    const auto result = warm(*context, requests);
+    EXPECT_TRUE(result.problems[named_first ? 1 : 0]) << result.problems[named_first ? 1 : 0].text();
+    EXPECT_EQ(result.problems[named_first ? 0 : 1].code(), StatusCode::no_compiler);
+  }
+  compilers.missing = false;
+  compilers.supports = [](const Arch&) { return true; };
+  const auto context = make();
+  EXPECT_TRUE(warm(*context, {nvfp4(1024, 1024, 1), on(nvfp4(1024, 1024, 1), "sm_90a")}).overall);
+  EXPECT_EQ(context->registry().size(), 2u);
+}
+
+TEST_F(WarmupTest, MeasuredOnlyIsNotServedByATargetThatIsNotMeasured) {
+  std::string table(test_table(true));
+  const std::string archs = R"("sm_90a", "sm_90f", "sm_90", )";
+  table.replace(table.find(archs), archs.size(), R"("sm_90f", "sm_90", )");
+  table.replace(table.find(R"("n": 4096)"), 9, R"("n": 4104)");
+  dir.write("tables/clusters.json", table);
+  std::string measured(test_table(true));
+  measured.replace(measured.find(R"(, "sm_90f", "sm_90", "sm_100a", "sm_120a")"), 41, "");
+  dir.write("tables/measured.json", measured);
+  const auto context = make();
+  ProblemRequest strict = nvfp4(4096, 4096, 1);
+  strict.allow_untuned = false;
+  EXPECT_EQ(item(*context, strict).candidates.size(), 1u);
+  EXPECT_EQ(item(*context, nvfp4(4096, 4096, 1)).candidates.size(), 3u);
+  const std::vector<ProblemRequest> requests = {strict, nvfp4(4096, 4096, 1)};
+  EXPECT_EQ(plan_work(*context, requests).items.size(), 2u);
 }
 
 TEST_F(WarmupTest, AMalformedProblemFailsAlone) {
@@ -176,6 +216,21 @@ TEST_F(WarmupTest, TheCallbackCancels) {
   EXPECT_EQ(called, 2);
   EXPECT_EQ(result.problems[1].code(), StatusCode::cancelled);
   EXPECT_EQ(context->registry().size(), 2u);  // what was finished is kept
+}
+
+TEST_F(WarmupTest, ACallbackThatThrowsCancelsAndIsNotCalledAgain) {
+  const auto context = make();
+  WarmupOptions run;
+  int called = 0;
+  run.on_kernel = [&](const KernelReport&) -> bool {
+    ++called;
+    throw 5;
+  };
+  const std::vector<ProblemRequest> requests = {nvfp4(4096, 1024), nvfp4(1024, 1024), nvfp4(2048, 1024)};
+  const auto result = warm_up(*context, requests, run);
+  EXPECT_EQ(result.overall.code(), StatusCode::internal_error);
+  EXPECT_NE(result.overall.message().find("callback"), std::string::npos) << result.overall.message();
+  EXPECT_EQ(called, 1);
 }
 
 TEST_F(WarmupTest, TheFlagCancels) {

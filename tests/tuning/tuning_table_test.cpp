@@ -28,7 +28,8 @@ constexpr const char* kTable = R"({
   ],
   "defaults": [
     {"family": "nvfp4_gemv", "nt": 4, "max_n": 512, "tile": {"warps_k": 2}},
-    {"family": "nvfp4_gemv", "tile": {"stages": 2}}
+    {"family": "nvfp4_gemv", "tile": {"stages": 2}},
+    {"family": "bf16_gemv", "tile": {"stages": 2}}
   ]
 })";
 
@@ -92,6 +93,23 @@ TEST(Parse, ErrorsNameFileAndPlace) {
       {replaced(kTable, "{\"warps_k\": 2}", "{\"warp_k\": 2}"), "warp_k"},
       {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": -2}"), "warps_k"},
       {replaced(kTable, "\"max_n\"", "\"maxn\""), "maxn"},
+      {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": 4294967304}"),
+       "defaults[0].tile: \"warps_k\" is 4294967304"},
+      {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": 18446744073709551615}"), "warps_k"},
+      {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": 64}"), "from 0 to 63"},
+      {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": 2.5}"), "whole number"},
+      {replaced(kTable, "{\"warps_k\": 2}", "{\"warps_k\": 17}"), "defaults[0].tile"},
+      {replaced(kTable, "\"nt\": 1", "\"nt\": 4294967297"), "entries[0]: \"nt\""},
+      {replaced(kTable, "\"nt\": 4", "\"nt\": 3"), "defaults[0]: \"nt\""},
+      {replaced(kTable, "\"n\": 64", "\"n\": 18446744073709551615"), "entries[0]: \"n\""},
+      {replaced(kTable, "\"n\": 64", "\"n\": 64.5"), "entries[0]: \"n\""},
+      {replaced(kTable, "\"n\": 64", "\"n\": 60"), "multiple of 8"},
+      {replaced(kTable, "\"max_n\": 512", "\"max_n\": -1"), "defaults[0]: \"max_n\""},
+      {replaced(kTable, "\"schema\": 1", "\"schema\": 1.5"), "schema"},
+      {replaced(kTable, "\"alternative_us\": 2.0", "\"alternative_us\": -2.0"), "alternative_us"},
+      {replaced(kTable, "\"warps_k\": 4}, \"pdl\"", "\"warps_k\": 4, \"row_tiles\": 3}, \"pdl\""), "entries[0]"},
+      {replaced(kTable, "\"bf16_gemv\", \"tile\"", "\"bf16_gemv\", \"max_k\": 8192, \"tile\""), "every bf16_gemv"},
+      {replaced(kTable, "\"bf16_gemv\", \"tile\"", "\"nvfp4_gemv\", \"tile\""), "every bf16_gemv"},
       {replaced(kTable, "\"family\": \"nvfp4_gemv\", \"n\"", "\"family\": \"fp8\", \"n\""), "fp8"},
       {"{", "parse error"},
       {"[]", "must be an object"},
@@ -103,6 +121,22 @@ TEST(Parse, ErrorsNameFileAndPlace) {
     EXPECT_THAT(parsed.status().message(), HasSubstr("my.json"));
     EXPECT_THAT(parsed.status().message(), HasSubstr(expected));
   }
+}
+
+TEST(Parse, AConfigurationMustBePossibleOnEveryListedTarget) {
+  const std::string clusters = replaced(kTable, "{\"stages\": 2}", "{\"stages\": 2, \"cluster_k\": 4}");
+  EXPECT_TRUE(TuningTables::parse({{"my.json", clusters}}));
+  const auto refused = TuningTables::parse({{"my.json", replaced(clusters, "\"sm_90a\"", "\"sm_90a\", \"sm_86\"")}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.status().message(), HasSubstr("my.json: defaults[1].tile"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("sm_86"));
+}
+
+TEST(Parse, ARowIsHeldOnlyAgainstWhatComesToIt) {
+  // row_tiles 4 has too many accumulators for nt 4, which the first row takes away once it has no bounds.
+  const std::string bounded = replaced(kTable, "{\"stages\": 2}", "{\"stages\": 2, \"row_tiles\": 4}");
+  EXPECT_FALSE(TuningTables::parse({{"my.json", bounded}}));
+  EXPECT_TRUE(TuningTables::parse({{"my.json", replaced(bounded, "\"max_n\": 512, ", "")}}));
 }
 
 TEST(Load, EmbeddedTablesServeEveryTestedTargetUntuned) {

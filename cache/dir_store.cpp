@@ -17,20 +17,22 @@ namespace {
 
 constexpr std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file
 
-// The file's entry, which must be the one with this id. not_found if there is no file; any other failure says, with the
-// path in front, why the file is of no use.
+// The file's entry, whichever it is. not_found if there is no file; any other failure says why the file is of no use.
 Result<Entry> load(const std::string& path) {
   GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
-  Result<Entry> entry = decode_entry(bytes);
-  if (!entry) return Status(entry.status().code(), fmt::format("{}: {}", path, entry.status().message()));
-  return entry;
+  return decode_entry(bytes);
+}
+
+// A failure with the path in front, where what it says does not name it.
+Status with_path(const std::string& path, const Status& failure) {
+  if (failure.message().find(path) != std::string::npos) return failure;
+  return {failure.code(), fmt::format("{}: {}", path, failure.message())};
 }
 
 std::string describe(const EntryId& id) { return fmt::format("{} with digest {}", id.key.text(), to_hex(id.digest)); }
 
-Status foreign(const std::string& path, const EntryId& found) {
-  return {StatusCode::entry_damaged,
-          fmt::format("{}: it holds {}, another kernel than its name says", path, describe(found))};
+Status foreign(const EntryId& found) {
+  return {StatusCode::entry_damaged, fmt::format("it holds {}, another kernel than its name says", describe(found))};
 }
 
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
@@ -110,10 +112,10 @@ std::optional<Entry> DirStore::get(const EntryId& id) {
       return std::move(entry).value();
     }
     count(&StoreStats::misses);
-    const Status problem = entry ? foreign(path, entry->id) : entry.status();
+    const Status problem = entry ? foreign(entry->id) : entry.status();
     if (problem.code() == StatusCode::not_found) return std::nullopt;
     count(&StoreStats::damaged);
-    warn_of_unusable(id, problem);
+    warn_of_unusable(id, with_path(path, problem));
   } catch (const std::bad_alloc&) {
     // No memory for an entry is no reason to fail: without the cache the caller may still get on.
   }
@@ -180,7 +182,7 @@ void DirStore::list_file(const std::string& path, std::vector<ListedEntry>& list
     if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
     item.problem = entry.status();
   } else if (path_of(entry->id) != path) {
-    item.problem = foreign(path, entry->id);
+    item.problem = foreign(entry->id);
   } else {
     item.entry = std::move(entry).value();
   }

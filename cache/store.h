@@ -20,7 +20,7 @@ struct ListedEntry {
   std::string path;
   std::uint64_t file_bytes = 0;
   std::optional<Entry> entry;
-  Status problem;
+  Status problem;  // without the path in front
 };
 
 struct StoreStats {

@@ -23,6 +23,7 @@ using test::TempDir;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 Entry make_entry(std::int64_t n, std::uint8_t digest_byte = 1, std::size_t payload = 1000) {
@@ -261,6 +262,7 @@ TEST_F(DirStoreTest, ListShowsARenamedEntryAsAProblem) {
   ASSERT_THAT(*listed, SizeIs(1));
   EXPECT_FALSE(listed->at(0).entry);
   EXPECT_EQ(listed->at(0).problem.code(), StatusCode::entry_damaged);
+  EXPECT_THAT(listed->at(0).problem.message(), Not(HasSubstr(listed->at(0).path)));  // told beside it
 }
 
 TEST_F(DirStoreTest, ListShowsAnArchitectureThatIsNoDirectory) {

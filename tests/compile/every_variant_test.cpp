@@ -55,6 +55,20 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
   const auto tables = TuningTables::load("");
   ASSERT_TRUE(tables) << tables.status().message();
   int compiled = 0;
+  const auto check = [&](const Problem& problem, int nt, const TileConfig& tile) {
+    const auto key = make_key(problem, nt, tile, true, arch);
+    const auto cubin = compile(**compiler, key);
+    ASSERT_TRUE(cubin) << cubin.status().text();
+    ++compiled;
+    EXPECT_GT(cubin->bytes.size(), 1000u);
+    EXPECT_EQ(cubin->waits_for_predecessor, problem.pdl) << key->text();
+    EXPECT_EQ(cubin->resources.spill_store_bytes, 0u) << key->text();
+    EXPECT_EQ(cubin->resources.spill_load_bytes, 0u) << key->text();
+    EXPECT_GT(cubin->resources.registers, 0u);
+    // What can be launched at all: 64 Ki registers an SM, allocated in units of 8 a thread.
+    const unsigned threads = launch_config(*describe_key(*key)).block_x;
+    EXPECT_LE((cubin->resources.registers + 7) / 8 * 8 * threads, 65536u) << key->text();
+  };
   for (const int nt : nt_values(family)) {
     for (const bool silu_mul : {false, true}) {
       if (silu_mul && !family_row(family).can_silu_mul) continue;
@@ -66,19 +80,14 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
           const Problem problem{family, 1968, cluster % 4 == 0 ? 2880 : 4096, silu_mul, pdl};
           TileConfig tile = table_tile(*tables, arch, problem, nt);
           if (nt != 0) tile.cluster_k = cluster;
-          const auto key = make_key(problem, nt, tile, true, arch);
-          const auto cubin = compile(**compiler, key);
-          ASSERT_TRUE(cubin) << cubin.status().text();
-          ++compiled;
-          EXPECT_GT(cubin->bytes.size(), 1000u);
-          EXPECT_EQ(cubin->waits_for_predecessor, pdl) << key->text();
-          EXPECT_EQ(cubin->resources.spill_store_bytes, 0u) << key->text();
-          EXPECT_EQ(cubin->resources.spill_load_bytes, 0u) << key->text();
-          EXPECT_GT(cubin->resources.registers, 0u);
-          // What can be launched at all: 64 Ki registers an SM, allocated in units of 8 a thread.
-          const unsigned threads = launch_config(*describe_key(*key)).block_x;
-          EXPECT_LE((cubin->resources.registers + 7) / 8 * 8 * threads, 65536u) << key->text();
+          ASSERT_NO_FATAL_FAILURE(check(problem, nt, tile));
         }
+      }
+      // The other rows of the tables: small and large N, large K.
+      for (const auto& [n, k] : {std::pair{1008, 7168}, {28656, 4096}, {2064, 14336}}) {
+        if (nt == 0) continue;
+        const Problem problem{family, n, k, silu_mul, facts.has_pdl};
+        ASSERT_NO_FATAL_FAILURE(check(problem, nt, table_tile(*tables, arch, problem, nt)));
       }
     }
   }
@@ -155,10 +164,11 @@ TEST_F(CompileTest, FailureHasTheLogAndTheKey) {
   EXPECT_THAT(cubin.status().message(), HasSubstr(broken.key.text()));
 }
 
-// A header that lies in the current directory is found by a plain NVRTC, and not with the recipe's options.
+// A header that lies beside the source, seen from the current directory, is found by a plain NVRTC, and not with the
+// options of a recipe.
 TEST_F(CompileTest, NothingIsReadFromDisk) {
   const test::TempDir dir;
-  dir.write("on_disk.h", "#pragma once\n");
+  dir.write("kernels/on_disk.h", "#pragma once\n");
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(dir.path());
   Recipe reaching = recipe();

@@ -97,5 +97,19 @@ TEST(CudaStatus, NamesWhatWasDoneTheErrorAndItsNumber) {
   EXPECT_THAT(cuda_status(*driver, CUDA_ERROR_UNKNOWN, "cuInit").message(), HasSubstr("(999)"));
 }
 
+// The library allocates no device memory, ever: it does not even have the functions.
+TEST(DriverTable, HoldsNoFunctionThatAllocatesDeviceMemory) {
+  const std::vector<std::string> names = {
+#define X(name, exported) #name, #exported,
+#include "src/cuda/driver_symbols.inc"
+#undef X
+  };
+  EXPECT_GT(names.size(), 40u);
+  for (const std::string& name : names) {
+    EXPECT_EQ(name.rfind("cuMem", 0), std::string::npos) << name;
+    EXPECT_EQ(name.find("Alloc"), std::string::npos) << name;
+  }
+}
+
 }  // namespace
 }  // namespace gemvjit::cuda

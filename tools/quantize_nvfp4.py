@@ -18,14 +18,17 @@ All other tensors are copied as they are. Layers whose N is no multiple of 8 or 
 --format bf16, which makes the BF16 twin of the same checkpoint. A NaN or an infinity in a linear weight is an error
 that names the tensor.
 
-Needs numpy only. Memory: the largest tensor, a few times over.
+Needs numpy only. Memory: the largest tensor, a few times over. Exit 0 if DST was written, 1 for a checkpoint that
+cannot be converted or a file that cannot be read or written (one line on stderr), 2 for wrong use.
 """
 
 import argparse
 import fnmatch
 import json
+import math
 import os
 import shutil
+import stat
 import struct
 import sys
 from pathlib import Path
@@ -34,7 +37,8 @@ import numpy as np
 
 GROUP = 16  # values that share a block scale
 E2M1_MAX, E4M3_MAX = 6.0, 448.0
-MAX_HEADER_BYTES = 100_000_000  # safetensors' own limit
+MAX_HEADER_BYTES = 32 << 20  # of a header or an index; the format would allow a header of 100 MB
+MAX_DIMENSIONS, MAX_LISTS = 64, 2_000_000
 ROWS_AT_ONCE = 1 << 22  # elements that are in flight as float64
 
 ITEM_BYTES = {"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2,
@@ -142,7 +146,7 @@ class Tensor:
             file.seek(self.begin)
             data = file.read(self.size)
         if len(data) != self.size:
-            raise InputError(f"{self.path}: {self.name} ends early")
+            raise InputError(f"{self.path}: {shown(self.name)} ends early")
         return data
 
     def as_float32(self):
@@ -154,56 +158,131 @@ class Tensor:
         return values.reshape(self.shape)
 
 
+def shown(text, longest=120):
+    """Text from a file, for a message: control characters escaped, long ones cut."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in str(text))
+    return text if len(text) <= longest else text[:longest] + "..."
+
+
+def open_regular(path):
+    """Symbolic links are followed, as download caches are full of them. O_NONBLOCK: opening a FIFO must not hang."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(f"{path}: is not a regular file")
+    return open(descriptor, "rb")
+
+
+def parse_object(path, text, what):
+    """A JSON object without repeated names, which json would silently drop."""
+    def unique(pairs):
+        names = set()
+        for name, _ in pairs:
+            if name in names:
+                raise InputError(f"{path}: {what} names '{shown(name)}' twice")
+            names.add(name)
+        return dict(pairs)
+
+    if text.count(b"[") > MAX_LISTS:
+        raise InputError(f"{path}: {what} has more lists than any checkpoint")
+    try:
+        document = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {what} is no JSON: {shown(error)}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: {what} is not a JSON object")
+    return document
+
+
+def is_size(value):
+    return type(value) is int and value >= 0  # a bool is an int, too
+
+
+def parse_tensor(path, name, entry, data_begin, data_bytes):
+    def refuse(what):
+        raise InputError(f"{path}: tensor '{shown(name)}': {what}")
+
+    if not isinstance(entry, dict):
+        refuse("its header entry is not a JSON object")
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
+        refuse(f"its type {shown(dtype)} is not known here")
+    if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or not all(map(is_size, shape)):
+        refuse("its shape is no list of sizes")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_size, offsets)) or offsets[0] > offsets[1]:
+        refuse("its data_offsets are no range")
+    begin, end = offsets
+    if end > data_bytes:
+        refuse(f"truncated: its data ends at {end} of only {data_bytes} bytes")
+    if end - begin != math.prod(shape) * ITEM_BYTES[dtype]:
+        refuse(f"{dtype} {shown(shape)} does not take the {end - begin} bytes that its data_offsets span")
+    return Tensor(path, name, dtype, shape, data_begin + begin, data_begin + end)
+
+
+def check_coverage(path, tensors, data_begin, data_bytes):
+    """The data is covered once: no overlap, no hole, nothing behind the last tensor."""
+    covered = data_begin
+    for tensor in sorted(tensors.values(), key=lambda tensor: (tensor.begin, tensor.size)):
+        if tensor.begin < covered:
+            raise InputError(f"{path}: tensor '{shown(tensor.name)}' overlaps another one")
+        if tensor.begin > covered:
+            raise InputError(f"{path}: {tensor.begin - covered} bytes before tensor '{shown(tensor.name)}' belong to "
+                             "no tensor")
+        covered += tensor.size
+    if covered != data_begin + data_bytes:
+        raise InputError(f"{path}: its last {data_begin + data_bytes - covered} bytes belong to no tensor")
+
+
 def read_header(path):
     """name -> Tensor, every number checked against the file's size."""
-    size = path.stat().st_size
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
         if length < 2 or length > min(size - 8, MAX_HEADER_BYTES):
-            raise InputError(f"{path}: not a safetensors file (its header would have {length} of {size} bytes)")
-        try:
-            header = json.loads(file.read(length))
-        except ValueError as error:
-            raise InputError(f"{path}: not a safetensors file (its header is no JSON: {error})") from None
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        try:
-            dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-            values = 1
-            for extent in shape:
-                values *= extent
-            fits = min(shape, default=0) >= 0 and 0 <= begin <= end <= size - 8 - length
-            fits = fits and end - begin == values * ITEM_BYTES.get(dtype, 0)
-        except (KeyError, TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise InputError(f"{path}: tensor {name}: type, shape and offsets do not fit together or the file: {entry}")
-        tensors[name] = Tensor(path, name, dtype, shape, 8 + length + begin, 8 + length + end)
+            raise InputError(f"{path}: not a safetensors file (its header would have {length} of {size} bytes, "
+                             f"{MAX_HEADER_BYTES} at most)")
+        header = parse_object(path, file.read(length), "not a safetensors file: its header")
+    data_begin, data_bytes = 8 + length, size - 8 - length
+    tensors = {name: parse_tensor(path, name, entry, data_begin, data_bytes)
+               for name, entry in header.items() if name != "__metadata__"}
+    check_coverage(path, tensors, data_begin, data_bytes)
     return tensors
 
 
 INDEX = "model.safetensors.index.json"  # names the files of a checkpoint that has several
 
 
+def read_index(path):
+    """tensor -> name of a file in the same folder."""
+    with open_regular(path) as file:
+        text = file.read(MAX_HEADER_BYTES + 1)
+    if len(text) > MAX_HEADER_BYTES:
+        raise InputError(f"{path}: an index of more than {MAX_HEADER_BYTES} bytes is not believed")
+    files = parse_object(path, text, "the index").get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise InputError(f"{path}: the index has no weight_map that names files")
+    for tensor, name in files.items():
+        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise InputError(f"{path}: the file of tensor '{shown(tensor)}', '{shown(name)}', is no name of a file in "
+                             "this folder")
+    return files
+
+
 def read_model(folder):
-    files = sorted(folder.glob("*.safetensors"))
-    if (folder / INDEX).is_file():
-        try:
-            names = set(json.loads((folder / INDEX).read_bytes())["weight_map"].values())
-            files = [folder / name for name in sorted(names)]
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise InputError(f"{folder / INDEX}: no index of tensors: {error!r}") from None
+    index = read_index(folder / INDEX) if os.path.lexists(folder / INDEX) else {}
+    files = [folder / name for name in sorted(set(index.values()))] or sorted(folder.glob("*.safetensors"))
     if not files:
         raise InputError(f"{folder}: no .safetensors file")
     tensors = {}
     for path in files:
         for name, tensor in read_header(path).items():
             if name in tensors:
-                raise InputError(f"tensor {name} is in {tensors[name].path} and in {path}")
+                raise InputError(f"tensor {shown(name)} is in {tensors[name].path} and in {path}")
             tensors[name] = tensor
+    for name, file in index.items():
+        if name not in tensors or tensors[name].path != folder / file:
+            raise InputError(f"{folder / INDEX}: says that {shown(file)} holds tensor '{shown(name)}', but it does not")
     return tensors
 
 
@@ -259,7 +338,7 @@ def plan(tensors, excluded, output_format):
         actions[name] = output_format
         if output_format == "nvfp4" and (k % GROUP or n % 8):
             actions[name] = "bf16"
-            notes.append(f"{name} [{n}, {k}] stays BF16: NVFP4 takes N a multiple of 8 and K one of {GROUP}")
+            notes.append(f"{shown(name)} [{n}, {k}] stays BF16: NVFP4 takes N a multiple of 8 and K one of {GROUP}")
     return actions, notes
 
 
@@ -282,7 +361,7 @@ def checked_float32(tensor):
     bad = ~np.isfinite(values)
     if bad.any():
         n, k = (int(index[0]) for index in np.nonzero(bad))
-        raise InputError(f"{tensor.path}: tensor {tensor.name} holds {values[n, k]} at [{n}, {k}]; "
+        raise InputError(f"{tensor.path}: tensor {shown(tensor.name)} holds {values[n, k]} at [{n}, {k}]; "
                          "a weight with NaN or infinity cannot be quantized")
     return values
 
@@ -294,7 +373,7 @@ def produce_tensors(tensors, actions):
         elif actions[name] == "bf16":
             bits = bf16_from_float32(checked_float32(tensor))
             if not np.isfinite(float32_from_bf16(bits)).all():
-                raise InputError(f"{tensor.path}: tensor {name} holds values beyond BF16's range")
+                raise InputError(f"{tensor.path}: tensor {shown(name)} holds values beyond BF16's range")
             yield name, bits.tobytes()
         else:
             packed, scales, scale_2 = quantize(checked_float32(tensor))
@@ -355,12 +434,14 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         summary, notes = convert(options.source, options.destination, options.format, EXCLUDED + tuple(options.exclude))
+        for note in notes:
+            print(f"quantize_nvfp4: note: {note}", file=sys.stderr)
+        print(f"{options.destination}: {summary}", flush=True)
     except (InputError, OSError) as error:
         print(f"quantize_nvfp4: error: {error}", file=sys.stderr)
+        if sys.stdout is sys.__stdout__:  # what could not be written must not fail once more at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
-    for note in notes:
-        print(f"quantize_nvfp4: note: {note}", file=sys.stderr)
-    print(f"{options.destination}: {summary}")
     return 0
 
 

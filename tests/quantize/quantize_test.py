@@ -7,7 +7,9 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -303,6 +305,70 @@ class Checkpoint(unittest.TestCase):
             with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual(tool.main([str(self.source), str(self.destination)]), 1, name)
             self.assertIn("model.safetensors", err.getvalue(), name)
+
+    def refusal(self):
+        """What is said of the source as it lies there; exactly one line."""
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(tool.main([str(self.source), str(self.destination)]), 1)
+        self.assertEqual(err.getvalue().count("\n"), 1, err.getvalue())
+        return err.getvalue()
+
+    def test_headers_that_are_no_tensors_are_refused_in_one_line(self):
+        entry = '{"dtype": "U8", "shape": [2], "data_offsets": [%d, %d]}'
+        cases = {
+            "[]": "not a JSON object", "null": "not a JSON object", "3 ": "not a JSON object", "{x": "no JSON",
+            "[" * 100_000: "no JSON", '{"a":' * 50_000: "no JSON",
+            '{"a": %s, "a": %s}' % (entry % (0, 2), entry % (0, 2)): "'a' twice",
+            '{"a": %s, "b": %s}' % (entry % (0, 2), entry % (1, 3)): "'b' overlaps",
+            '{"a": %s, "b": %s}' % (entry % (0, 2), entry % (3, 5)): "1 bytes before tensor 'b'",
+            '{"a": %s}' % (entry % (0, 2)): "last 4 bytes",
+            '{"a": %s}' % (entry % (2, 4)): "2 bytes before tensor 'a'",
+            '{"a": 3}': "'a': its header entry", '{"a": {"dtype": []}}': "type",
+            '{"a": {"dtype": "U8", "shape": [true], "data_offsets": [0, 1]}}': "no list of sizes",
+            '{"a": {"dtype": "U8", "shape": [2.0], "data_offsets": [0, 2]}}': "no list of sizes",
+            '{"\\u001b[2J\\u0000": 3}': "'\\x1b[2J\\x00'", '{"%s": 3}' % ("x" * 9999): "xxx...",
+        }
+        for header, said in cases.items():
+            with self.subTest(header[:60]):
+                data = struct.pack("<Q", len(header)) + header.encode() + b"\0" * 6
+                (self.source / "model.safetensors").write_bytes(data)
+                text = self.refusal()
+                self.assertIn(said, text)
+                self.assertLess(len(text), 600)
+
+    def test_what_is_no_regular_file_is_refused_and_does_not_hang(self):
+        os.mkfifo(self.source / "model.safetensors")
+        self.assertIn("not a regular file", self.refusal())
+        (self.source / "model.safetensors").unlink()
+        (self.source / "model.safetensors").mkdir()
+        self.assertIn("model.safetensors", self.refusal())
+        os.mkfifo(self.source / "model.safetensors.index.json")
+        self.assertIn("not a regular file", self.refusal())
+
+    def test_an_index_stays_in_its_folder_and_tells_the_truth(self):
+        outside = Path(self.temp.name) / "outside.safetensors"
+        outside.write_bytes(file_bytes(self.tensors))
+        (self.source / "model.safetensors").write_bytes(file_bytes(self.tensors))
+        index = self.source / "model.safetensors.index.json"
+        for name in ("../outside.safetensors", str(outside), "", ".", "..", 3, ["model.safetensors"]):
+            index.write_text(json.dumps({"weight_map": {"layer.dense.weight": name}}))
+            self.assertIn("no name of a file", self.refusal(), name)
+        index.write_text('{"weight_map": {"gone.weight": "model.safetensors"}}')
+        self.assertIn("gone.weight", self.refusal())
+        for text in ('{"weight_map": {}}', "null", "[" * 100_000):
+            index.write_text(text)
+            self.assertIn("index", self.refusal())
+
+    def test_a_result_that_cannot_be_written_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("there is no /dev/full here")
+        (self.source / "model.safetensors").write_bytes(file_bytes(self.tensors))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-B", tool.__file__, str(self.source), str(self.destination)],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_an_index_says_which_files_count(self):
         (self.source / "shard.safetensors").write_bytes(file_bytes({"extra.weight": f32(np.ones((8, 16)))}))

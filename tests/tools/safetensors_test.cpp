@@ -116,6 +116,43 @@ TEST(Safetensors, RefusesAHeaderThatLies) {
   expect_refused(safetensors_bytes(R"({"a": 3})", 0), "tensor 'a'");
 }
 
+TEST(Safetensors, RefusesWhatTheFormatDoesNotHaveBeforeItTakesMemory) {
+  const auto repeated = [](const std::string& part, std::size_t times) {
+    std::string text;
+    for (std::size_t i = 0; i < times; ++i) text += part;
+    return text;
+  };
+  const std::string lists = repeated("[],", 300'000);
+  expect_refused(safetensors_bytes("{\"a\": [" + lists + "1]}", 0),
+                 "tensor 'a': its header entry is not a JSON object");
+  expect_refused(safetensors_bytes("{\"a\": {\"x\": [" + lists + "1]}}", 0), "tensor 'a': a list where");
+  expect_refused(safetensors_bytes("{\"a\": {\"x\": {\"y\": 1}}}", 0), "tensor 'a': an object where");
+  expect_refused(safetensors_bytes("{\"a\": {\"shape\": [" + repeated("1,", 64) + "1]}}", 0),
+                 "more than 64 dimensions");
+  expect_refused(safetensors_bytes("{\"a\": 1, \"b\": 2}", 0), "tensor 'a': its header entry");
+  expect_refused(safetensors_bytes("{\"__metadata__\": " + std::string(100'000, '['), 0), "levels deep");
+  // Unknown fields and any metadata are passed over.
+  const TempDir folder;
+  const auto tensors =
+      read_safetensors_file(folder.write("m.safetensors", safetensors_bytes(R"({"__metadata__": {"x": [1, {"y": 2}]},
+                                             "a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1], "z": 3}})",
+                                                                            1)));
+  ASSERT_TRUE(tensors) << tensors.status().message();
+  EXPECT_EQ(tensors->size(), 1u);
+}
+
+TEST(Safetensors, NamesInMessagesAreEscapedAndCut) {
+  const std::string name = "\\u001b[2J" + std::string(400, 'x');
+  const TempDir folder;
+  const auto tensors =
+      read_safetensors_file(folder.write("m.safetensors", safetensors_bytes("{\"" + name + "\": 1}", 0)));
+  ASSERT_FALSE(tensors);
+  const std::string message = tensors.status().message();
+  EXPECT_NE(message.find("'\\x1b[2Jxx"), std::string::npos) << message;
+  EXPECT_EQ(message.find('\x1b'), std::string::npos);
+  EXPECT_EQ(message.find(std::string(121, 'x')), std::string::npos) << message;
+}
+
 TEST(Safetensors, RefusesHolesAndRepeatedNames) {
   expect_refused(safetensors_bytes(R"({"a": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}})", 4),
                  "belong to no tensor");
@@ -175,6 +212,10 @@ TEST(ModelFolder, ABadIndexNamesFileAndTensor) {
   EXPECT_NE(lie.find("c.weight"), std::string::npos) << lie;
   EXPECT_NE(lie.find("one.safetensors"), std::string::npos) << lie;
   EXPECT_NE(message_for(R"({"weight_map": {"a.weight": "../one.safetensors"}})").find("no name"), std::string::npos);
+  EXPECT_NE(message_for(R"({"weight_map": {"a.weight": ".."}})").find("no name"), std::string::npos);
+  EXPECT_NE(message_for(R"({"weight_map": {"a.weight": ["one.safetensors"]}})").find("no string"), std::string::npos);
+  EXPECT_NE(message_for(R"({"weight_map": ["one.safetensors"]})").find("weight_map"), std::string::npos);
+  EXPECT_NE(message_for("{\"a\": " + std::string(100'000, '[')).find("levels deep"), std::string::npos);
   EXPECT_NE(message_for(R"({"weight_map": {}})").find("weight_map"), std::string::npos);
   EXPECT_NE(message_for("{").find("JSON"), std::string::npos);
 }

@@ -1,10 +1,15 @@
 // CLI11 as all tools use it: its errors become exit code 2.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tools/common/exit_codes.h"
+#include "tools/common/output.h"
 
 namespace gemvjit::tools {
 
@@ -13,9 +18,29 @@ inline std::optional<int> parse_command_line(CLI::App& app, int argc, char** arg
   try {
     app.parse(argc, argv);
     return std::nullopt;
+  } catch (const CLI::Success& asked) {
+    app.exit(asked);  // prints the help or the version
+    return exit_done;
+  } catch (const CLI::ConversionError& error) {
+    complain(fmt::format("{}: not a value that this option takes; see --help", error.what()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? exit_done : exit_usage;
+    complain(fmt::format("{}; see --help", error.what()));
   }
+  return exit_usage;
+}
+
+// The parts of comma-separated values, of an option that may be repeated. False if a part is empty.
+inline bool split_at_commas(const std::vector<std::string>& values, std::vector<std::string>& parts) {
+  for (const std::string& value : values) {
+    std::size_t begin = 0;
+    for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+      end = value.find(',', begin);
+      const std::string part = value.substr(begin, end == std::string::npos ? end : end - begin);
+      if (part.empty()) return false;
+      parts.push_back(part);
+    }
+  }
+  return true;
 }
 
 }  // namespace gemvjit::tools

@@ -8,6 +8,8 @@
 #include <map>
 #include <string_view>
 
+#include "tools/common/printable.h"
+
 namespace gemvjit::tools {
 namespace {
 
@@ -56,7 +58,7 @@ std::string not_nvfp4(const Tensor& weight, std::string_view module, const Tenso
   const Tensor* scale = find(by_name, module, "weight_scale");
   if (scale == nullptr) return "U8 without a weight_scale beside it: not NVFP4";
   if (scale->dtype != "F8_E4M3") {
-    return fmt::format("its weight_scale is {}: not NVFP4 (that has F8_E4M3)", scale->dtype);
+    return fmt::format("its weight_scale is {}: not NVFP4 (that has F8_E4M3)", printable(scale->dtype));
   }
   const std::int64_t n = weight.shape[0], k = weight.shape[1] * 2;
   if (scale->shape != std::vector<std::int64_t>{n, k / 16} || k % 16 != 0) {
@@ -86,7 +88,7 @@ std::string classify_weight(const Tensor& tensor, std::string_view module, const
   } else if (tensor.dtype.starts_with("F8_")) {
     return "FP8 weights are not served";
   } else if (tensor.dtype != "BF16" && tensor.dtype != "F16" && tensor.dtype != "F32") {
-    return fmt::format("{} weights are not served", tensor.dtype);
+    return fmt::format("{} weights are not served", printable(tensor.dtype));
   }
   return shape_check(layer.type, layer.n, layer.k);
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include <set>
 
 #include "src/base/files.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -28,6 +30,10 @@ constexpr const char* index_name = "model.safetensors.index.json";
 
 Status bad(const std::string& file, std::string_view what) {
   return {StatusCode::invalid_argument, fmt::format("{}: {}", file, what)};
+}
+
+Status bad_tensor(const std::string& file, std::string_view name, std::string_view what) {
+  return bad(file, fmt::format("tensor '{}': {}", printable(name), what));
 }
 
 // Bits of one element; nothing for a type that this reader does not know.
@@ -108,9 +114,8 @@ Result<HeaderText> read_header_text(const std::string& path) {
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < prefix.size(); ++i) header_bytes |= std::uint64_t{prefix[i]} << (8 * i);
   if (header_bytes > safetensors_header_limit) {
-    return bad(path,
-               fmt::format("not a safetensors file: it claims a header of {} bytes, more than the format's limit of {}",
-                           header_bytes, safetensors_header_limit));
+    return bad(path, fmt::format("not a safetensors file: it claims a header of {} bytes, more than the limit of {}",
+                                 header_bytes, safetensors_header_limit));
   }
   if (header_bytes > file_bytes - prefix_bytes) {
     return bad(path, fmt::format("truncated: it claims a header of {} bytes, but only {} follow", header_bytes,
@@ -123,20 +128,38 @@ Result<HeaderText> read_header_text(const std::string& path) {
   return header;
 }
 
-// A JSON object without repeated keys on its first level (the parser would silently keep the last).
-Result<json> parse_object(const std::string& path, std::string_view text, std::string_view what) {
+// Thrown by an event handler to end the parse, and caught where the parser was called.
+struct Refused {
+  Status status;
+};
+
+constexpr int deepest = 8;  // levels of JSON; a header has 3, an index 2 and whatever its metadata hold
+
+// Called for every event of the parser; false drops the value (see nlohmann::json::parser_callback_t).
+using EventHandler = std::function<bool(int depth, json::parse_event_t event, json& parsed)>;
+
+// A JSON object without repeated keys on its first level (the parser would silently keep the last). What the handler
+// drops takes no memory.
+Result<json> parse_object(const std::string& path, std::string_view text, std::string_view what,
+                          const EventHandler& handler) {
   std::set<std::string> keys;
-  std::string repeated;
   const auto on_event = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second) {
-      repeated = parsed.get<std::string>();
+    if (depth > deepest) throw Refused{bad(path, fmt::format("{} is nested more than {} levels deep", what, deepest))};
+    if (event == json::parse_event_t::array_start && depth == 0) {
+      throw Refused{bad(path, fmt::format("{} is not a JSON object", what))};
     }
-    return true;
+    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second) {
+      throw Refused{bad(path, fmt::format("{} names '{}' twice", what, printable(parsed.get<std::string>())))};
+    }
+    return handler(depth, event, parsed);
   };
-  json document = json::parse(text, on_event, /*allow_exceptions=*/false);
-  if (!document.is_object()) return bad(path, fmt::format("{} is not a JSON object", what));
-  if (!repeated.empty()) return bad(path, fmt::format("{} names '{}' twice", what, repeated));
-  return document;
+  try {
+    json document = json::parse(text, on_event, /*allow_exceptions=*/false);
+    if (!document.is_object()) return bad(path, fmt::format("{} is not a JSON object", what));
+    return document;
+  } catch (const Refused& refused) {
+    return refused.status;
+  }
 }
 
 std::optional<std::uint64_t> as_size(const json& value) {
@@ -158,7 +181,7 @@ std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape
 
 Result<Tensor> parse_tensor(const std::string& path, const std::string& name, const json& value,
                             const HeaderText& header) {
-  const auto lie = [&](std::string_view what) { return bad(path, fmt::format("tensor '{}': {}", name, what)); };
+  const auto lie = [&](std::string_view what) { return bad_tensor(path, name, what); };
   if (!value.is_object()) return lie("its header entry is not a JSON object");
   const auto dtype = value.find("dtype"), shape = value.find("shape"), offsets = value.find("data_offsets");
   if (dtype == value.end() || !dtype->is_string()) return lie("no dtype");
@@ -184,8 +207,8 @@ Result<Tensor> parse_tensor(const std::string& path, const std::string& name, co
     const auto wanted = tensor_bytes(tensor.shape, *bits);
     if (!wanted) return lie(fmt::format("its shape {} is larger than any file", tensor.shape_text()));
     if (*wanted != tensor.bytes) {
-      return lie(fmt::format("{} {} takes {} bytes, but its data_offsets span {}", tensor.dtype, tensor.shape_text(),
-                             *wanted, tensor.bytes));
+      return lie(fmt::format("{} {} takes {} bytes, but its data_offsets span {}", printable(tensor.dtype),
+                             tensor.shape_text(), *wanted, tensor.bytes));
     }
   }
   return tensor;
@@ -201,10 +224,11 @@ Status check_coverage(const std::string& path, const std::vector<Tensor>& tensor
   const std::uint64_t data_begin = prefix_bytes + header.text.size();
   std::uint64_t covered = data_begin;
   for (const Tensor* tensor : by_offset) {
-    if (tensor->file_offset < covered) return bad(path, fmt::format("tensor '{}' overlaps another one", tensor->name));
+    if (tensor->file_offset < covered)
+      return bad(path, fmt::format("tensor '{}' overlaps another one", printable(tensor->name)));
     if (tensor->file_offset > covered) {
       return bad(path, fmt::format("{} bytes before tensor '{}' belong to no tensor", tensor->file_offset - covered,
-                                   tensor->name));
+                                   printable(tensor->name)));
     }
     covered += tensor->bytes;
   }
@@ -213,6 +237,59 @@ Status check_coverage(const std::string& path, const std::vector<Tensor>& tensor
   }
   return {};
 }
+
+// Makes a tensor of each entry as soon as it is read, and keeps nothing else.
+class HeaderReader {
+ public:
+  HeaderReader(const std::string& path, const HeaderText& header, std::vector<Tensor>& tensors)
+      : path_(path), header_(header), tensors_(tensors) {}
+
+  bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    if (depth == 1 && event == Event::key) name_ = parsed.get<std::string>();
+    if (depth == 0 || (depth == 1 && event == Event::key)) return true;
+    if (name_ == "__metadata__") return false;
+    switch (event) {
+      case Event::object_start:
+        if (depth > 1) refuse("an object where the format has none");
+        return true;
+      case Event::array_start:
+        if (depth == 1) refuse("its header entry is not a JSON object");
+        if (depth > 2) refuse("a list where the format has none");
+        list_size_ = 0;
+        return true;
+      case Event::key:
+        return parsed == "dtype" || parsed == "shape" || parsed == "data_offsets";
+      case Event::value:
+        if (depth == 1) refuse("its header entry is not a JSON object");
+        if (depth == 3 && ++list_size_ > most_dimensions)
+          refuse(fmt::format("more than {} dimensions", most_dimensions));
+        return true;
+      case Event::object_end:
+        add(parsed);
+        return false;  // the tensor is all that is needed of it
+      case Event::array_end:
+        return true;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t most_dimensions = 64;
+
+  [[noreturn]] void refuse(std::string_view what) const { throw Refused{bad_tensor(path_, name_, what)}; }
+  void add(const json& entry) {
+    Result<Tensor> tensor = parse_tensor(path_, name_, entry, header_);
+    if (!tensor) throw Refused{tensor.status()};
+    tensors_.push_back(std::move(tensor).value());
+  }
+
+  const std::string& path_;
+  const HeaderText& header_;
+  std::vector<Tensor>& tensors_;
+  std::string name_;
+  std::size_t list_size_ = 0;
+};
 
 void sort_by_name(std::vector<Tensor>& tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
@@ -229,19 +306,29 @@ Result<std::string> read_index_text(const std::string& path) {
   return text;
 }
 
+// Of an index only weight_map is kept, whose values are names.
+EventHandler keep_weight_map() {
+  return [](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::key && depth == 1) return parsed == "weight_map";
+    return depth <= 2 && !(depth == 2 && event == json::parse_event_t::array_start);
+  };
+}
+
 // weight_map of an index: tensor to file name.
 Result<std::map<std::string, std::string>> parse_index(const std::string& path, const std::string& text) {
-  GEMVJIT_TRY_ASSIGN(const json document, parse_object(path, text, "the index"));
+  GEMVJIT_TRY_ASSIGN(const json document, parse_object(path, text, "the index", keep_weight_map()));
   const auto map = document.find("weight_map");
   if (map == document.end() || !map->is_object() || map->empty()) {
     return bad(path, "the index has no weight_map that names files");
   }
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : map->items()) {
-    if (!file.is_string()) return bad(path, fmt::format("the file of tensor '{}' is no string", tensor));
+    if (!file.is_string()) return bad(path, fmt::format("the file of tensor '{}' is no string", printable(tensor)));
     const auto name = file.get<std::string>();
-    if (name.empty() || name.find('/') != std::string::npos) {
-      return bad(path, fmt::format("the file of tensor '{}', '{}', is no name of a file in this folder", tensor, name));
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      return bad(path, fmt::format("the file of tensor '{}', '{}', is no name of a file in this folder",
+                                   printable(tensor), printable(name)));
     }
     files[tensor] = name;
   }
@@ -259,7 +346,7 @@ Result<std::vector<Tensor>> read_files(const std::string& folder, const std::set
       std::adjacent_find(all.begin(), all.end(), [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
   if (twice != all.end()) {
     return bad(folder, fmt::format("tensor '{}' is in both {} and {}; pass one of the files instead of the folder",
-                                   twice->name, twice->file, std::next(twice)->file));
+                                   printable(twice->name), twice->file, std::next(twice)->file));
   }
   return all;
 }
@@ -270,8 +357,8 @@ Result<std::vector<Tensor>> read_indexed(const std::string& folder, const std::s
   std::set<std::string> files;
   for (const auto& [tensor, file] : index) {
     if (files.insert(file).second && ::access((folder + "/" + file).c_str(), F_OK) != 0) {
-      return bad(index_path,
-                 fmt::format("names {} for tensor '{}', but there is no such file in the folder", file, tensor));
+      return bad(index_path, fmt::format("names {} for tensor '{}', but there is no such file in the folder",
+                                         printable(file), printable(tensor)));
     }
   }
   GEMVJIT_TRY_ASSIGN(std::vector<Tensor> tensors, read_files(folder, files));
@@ -280,7 +367,8 @@ Result<std::vector<Tensor>> read_indexed(const std::string& folder, const std::s
   for (const auto& [tensor, file] : index) {
     const auto place = found.find(tensor);
     if (place == found.end() || place->second != folder + "/" + file) {
-      return bad(index_path, fmt::format("says that {} holds tensor '{}', but it does not", file, tensor));
+      return bad(index_path,
+                 fmt::format("says that {} holds tensor '{}', but it does not", printable(file), printable(tensor)));
     }
   }
   return tensors;
@@ -288,17 +376,17 @@ Result<std::vector<Tensor>> read_indexed(const std::string& folder, const std::s
 
 }  // namespace
 
-std::string Tensor::shape_text() const { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string Tensor::shape_text() const {
+  constexpr std::size_t shown = 8;
+  if (shape.size() <= shown) return fmt::format("[{}]", fmt::join(shape, ", "));
+  return fmt::format("[{}, ... {} more]", fmt::join(shape.begin(), shape.begin() + shown, ", "), shape.size() - shown);
+}
 
 Result<std::vector<Tensor>> read_safetensors_file(const std::string& path) {
   GEMVJIT_TRY_ASSIGN(const HeaderText header, read_header_text(path));
-  GEMVJIT_TRY_ASSIGN(const json document, parse_object(path, header.text, "not a safetensors file: its header"));
   std::vector<Tensor> tensors;
-  for (const auto& [name, value] : document.items()) {
-    if (name == "__metadata__") continue;
-    GEMVJIT_TRY_ASSIGN(Tensor tensor, parse_tensor(path, name, value, header));
-    tensors.push_back(std::move(tensor));
-  }
+  GEMVJIT_TRY_ASSIGN(const json rest, parse_object(path, header.text, "not a safetensors file: its header",
+                                                   HeaderReader(path, header, tensors)));
   GEMVJIT_TRY(check_coverage(path, tensors, header));
   sort_by_name(tensors);
   return tensors;

@@ -5,7 +5,8 @@
 //
 // Offsets count from the start of `data`. A header is believed only after it was checked against the file: every tensor
 // lies inside it, has the size that its type and shape give, and the tensors cover the data without overlap or hole
-// (as the format asks). A message names the file and, where there is one, the tensor.
+// (as the format asks). A message names the file and, where there is one, the tensor. Values nested more deeply than
+// the format has them, and shapes of more than 64 dimensions, are refused.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,9 @@
 
 namespace gemvjit::tools {
 
-inline constexpr std::uint64_t safetensors_header_limit = 100'000'000;  // bytes; the format's own limit
+// Bytes of a header or an index; the format would allow a header of 100 MB. Headers are read as a stream that keeps
+// only the tensors, so that even the worst takes a few times its size.
+inline constexpr std::uint64_t safetensors_header_limit = 32u << 20;
 
 struct Tensor {
   std::string name;
@@ -27,7 +30,7 @@ struct Tensor {
   std::uint64_t file_offset = 0;  // of its first byte, from the start of the file
   std::uint64_t bytes = 0;
 
-  std::string shape_text() const;  // "[30522, 384]"
+  std::string shape_text() const;  // "[30522, 384]"; at most 8 dimensions are spelt out
 };
 
 // The tensors of one file, sorted by name. invalid_argument for a file that is not whole, honest safetensors;

@@ -1,0 +1,23 @@
+// What a tool says: its result on stdout, everything else on stderr; with --json one document on stdout, for an error
+// as well. Streams and exit code belong to the process, so this is one state for it. Threads: the main one.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace gemvjit::tools {
+
+// A tool's main: runs `body` and returns the process's exit code. `program` is the tool's name in front of its errors.
+// - An exception that leaves `body` is an error, exit_environment.
+// - Where --json is among the arguments, body ended with an error and gave no document, the document is
+//   {"error": {"message", "exit_code"}}, with what complain() was told.
+// - Stdout that could not be written turns exit_done into exit_environment, with a message.
+int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body);
+
+void complain(const std::string& message);  // an error, to stderr, with the tool's name
+
+// The one document of --json; bytes that are no UTF-8 (in a path) are replaced.
+void print_json(const nlohmann::ordered_json& document);
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,14 @@
+// Text that came from a file, such as a tensor's name, made fit for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gemvjit::tools {
+
+// Control characters as \n, \t or \x1b (C1 and bytes that are no UTF-8 too, and U+2028 to U+202E, U+2066 to U+2069,
+// which turn the direction of text or break lines, as \u202e), backslashes doubled; what is longer than 120 bytes then
+// is cut there and ends in "...".
+std::string printable(std::string_view text);
+
+}  // namespace gemvjit::tools

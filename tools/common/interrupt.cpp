@@ -7,14 +7,19 @@ namespace {
 
 volatile std::int32_t interrupted = 0;
 
-void on_signal(int) { interrupted = 1; }
+// The next signal, of either kind, has its default effect.
+void on_signal(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
 
 }  // namespace
 
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // a second signal has its default effect
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

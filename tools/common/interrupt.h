@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM as a flag: the first asks the work to stop and keep what is finished, a second one kills.
+// SIGINT and SIGTERM as a flag: the first asks the work to stop and keep what is finished, a second one,
+// of either kind, ends the program.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ TEST_F(CacheCli, BadUsageIsTwo) {
 }
 
 TEST_F(CacheCli, AnAbsentCacheIsAnEmptyOne) {
-  EXPECT_EQ(cache({"ls"}).out, "0 entries, 0 damaged, 0 B\n");
+  EXPECT_EQ(cache({"ls"}).out, "0 entries, 0 damaged, 0 unreadable, 0 B\n");
   EXPECT_EQ(listed()["entries"], json::array());
   EXPECT_EQ(cache({"verify"}).exit_code, 0);
   EXPECT_EQ(document(cache({"stats", "--json"}))["entries"], 0);
@@ -60,6 +60,131 @@ TEST_F(CacheCli, AnAbsentCacheIsAnEmptyOne) {
   EXPECT_EQ(cache({"rm", "0123456789"}).exit_code, 4);
   EXPECT_EQ(cache({"rm", "--all"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(cache_dir_));
+}
+
+TEST_F(CacheCli, AnAbsentFolderThatWasNamedIsFive) {
+  const std::string typo = folder_.path("typo");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"ls"}, {"verify"}, {"stats"}, {"rm", "--all"}, {"show", "0123456789"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--cache-dir", typo});
+    const ProgramOutput output = cache(arguments);
+    EXPECT_EQ(output.exit_code, 5) << command.front();
+    EXPECT_TRUE(contains(output.err, typo)) << output.err;
+  }
+  EXPECT_EQ(cache({"path", "--cache-dir", typo}).exit_code, 0);
+  EXPECT_EQ(cache({"doctor", "--cache-dir", typo}).exit_code, 0) << "a warmup would make it";
+}
+
+TEST_F(CacheCli, OptionsOfAllCommandsMayComeFirst) {
+  put_entry(64, {0xab, 0xcd, 0x01});
+  environment_["GEMVJIT_CACHE_DIR"] = "";
+  const json first = document(cache({"--cache-dir", cache_dir_, "--json", "stats"}));
+  EXPECT_EQ(first["entries"], 1);
+  EXPECT_EQ(document(cache({"--json", "stats", "--cache-dir", cache_dir_})), first);
+  EXPECT_EQ(document(cache({"stats", "--cache-dir", cache_dir_, "--json"})), first);
+  EXPECT_EQ(document(cache({"--json", "--cache-dir", cache_dir_, "show", "abcd01"}))["entries"].size(), 1u);
+}
+
+TEST_F(CacheCli, VersionIsTheLibrarys) {
+  const ProgramOutput output = cache({"--version"});
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_EQ(output.out, warmup({"--version"}).out);
+}
+
+TEST_F(CacheCli, WithJsonAnErrorIsADocumentToo) {
+  put_entry(64, {0xab, 0xcd, 0x01});
+  put_entry(128, {0xab, 0xcd, 0x02});
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* said;
+  };
+  const Case cases[] = {
+      {{"--json"}, 2, "subcommand"},           {{"ls", "--json", "--colour"}, 2, "--colour"},
+      {{"--json", "rm"}, 2, "rm needs"},       {{"show", "abcd", "--json"}, 2, "ambiguous"},
+      {{"show", "abce", "--json"}, 4, "abce"}, {{"ls", "--cache-dir", folder_.path("typo"), "--json"}, 5, "typo"}};
+  for (const Case& c : cases) {
+    const ProgramOutput output = cache(c.arguments);
+    EXPECT_EQ(output.exit_code, c.exit_code) << c.said;
+    EXPECT_TRUE(contains(error_message(output), c.said)) << output.out;
+    EXPECT_TRUE(contains(output.err, c.said)) << output.err;
+  }
+}
+
+TEST_F(CacheCli, AResultThatCannotBeWrittenIsFive) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"ls"},
+                                                  {"stats"},
+                                                  {"path"},
+                                                  {"doctor"},
+                                                  {"ls", "--json"},
+                                                  {"verify"},
+                                                  {"--help"},
+                                                  {"--version"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.begin(), GEMVJIT_CACHE_BINARY);
+    const ProgramOutput output = Program(arguments, environment_, "/dev/full").wait();
+    EXPECT_EQ(output.exit_code, 5) << command.front();
+    EXPECT_TRUE(contains(output.err, "could not be written to stdout")) << output.err;
+  }
+}
+
+TEST_F(CacheCli, ADamagedEntryIsCalledDamagedByItsName) {
+  put_entry(64, {0xab, 0xcd, 0x01});
+  const std::string key = listed()["entries"][0]["key"], digest = listed()["entries"][0]["digest"];
+  damage(entry_files(cache_dir_).at(0));
+  for (const char* command : {"show", "rm"}) {
+    for (const std::string& name : {key, digest, digest.substr(0, 6)}) {
+      const ProgramOutput output = cache({command, name});
+      EXPECT_EQ(output.exit_code, 7) << name;
+      EXPECT_TRUE(contains(output.err, "is damaged") && contains(output.err, "rm --damaged")) << output.err;
+    }
+    EXPECT_EQ(cache({command, "abce"}).exit_code, 4);
+  }
+  EXPECT_EQ(entry_files(cache_dir_).size(), 1u);
+}
+
+TEST_F(CacheCli, AFolderInAnEntrysPlaceIsRemovedByHand) {
+  put_entry(64, {0xab, 0xcd, 0x01});
+  const std::filesystem::path file = entry_files(cache_dir_).at(0);
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  const ProgramOutput verified = cache({"verify"});
+  EXPECT_EQ(verified.exit_code, 7);
+  EXPECT_TRUE(contains(verified.out, "by hand")) << verified.out;
+  EXPECT_FALSE(contains(verified.out, "rm --damaged")) << verified.out;
+  const ProgramOutput removed = cache({"rm", "--damaged"});
+  EXPECT_EQ(removed.exit_code, 6);
+  EXPECT_TRUE(contains(removed.err, "by hand")) << removed.err;
+}
+
+TEST_F(CacheCli, WhatMayNotBeReadIsNotDamaged) {
+  put_entry(64, {0xab, 0xcd, 0x01});
+  put_entry(128, {0xab, 0xcd, 0x02});
+  const std::filesystem::path file = entry_files(cache_dir_).at(0);
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  const bool root = ::geteuid() == 0;  // may read everything, so that somebody else has to try
+  if (root) {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+    std::filesystem::permissions(cache_dir_, std::filesystem::perms(0777));
+    for (const auto& item : std::filesystem::recursive_directory_iterator(cache_dir_)) {
+      if (item.is_directory()) std::filesystem::permissions(item.path(), std::filesystem::perms(0777));
+    }
+  }
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), GEMVJIT_CACHE_BINARY);
+    return Program(arguments, environment_, "", root).wait();
+  };
+  const ProgramOutput verified = run({"verify", "--json"});
+  if (verified.exit_code == 126 || verified.exit_code == 127) GTEST_SKIP() << "another user may not run the program";
+  EXPECT_EQ(verified.exit_code, 5) << verified.out;
+  EXPECT_EQ(document(verified)["damaged"], json::array());
+  EXPECT_EQ(document(verified)["unreadable"].at(0)["path"], file.string());
+  EXPECT_EQ(document(run({"ls", "--json"}))["unreadable"].size(), 1u);
+  EXPECT_EQ(document(run({"stats", "--json"}))["unreadable"], 1);
+  EXPECT_EQ(run({"rm", "--damaged"}).exit_code, 0);
+  EXPECT_EQ(entry_files(cache_dir_).size(), 2u) << "it may be whole";
 }
 
 TEST_F(CacheCli, ACacheThatIsAFileIsFive) {
@@ -248,6 +373,83 @@ TEST_F(CacheCli, DoctorReportsWhatIsHereAndWhatIsNot) {
   EXPECT_EQ(bad.exit_code, 5);
   EXPECT_TRUE(contains(bad.out, "no-nvrtc")) << bad.out;
   EXPECT_FALSE(std::filesystem::exists(cache_dir_)) << "the doctor makes nothing";
+}
+
+TEST_F(CacheCli, DoctorNamesTheTargetsThatTheLibraryUses) {
+  environment_["GEMVJIT_LIBCUDA"] = FIXTURE_DEVICE_LIBCUDA;
+  struct Case {
+    const char* capability;
+    json target;
+  };
+  for (const Case& c : {Case{"86", "sm_86"}, {"89", "sm_89"}, {"90", "sm_90a"}, {"120", "sm_120a"}, {"75", nullptr}}) {
+    environment_["FAKE_CAPABILITY"] = c.capability;
+    const json report = document(cache({"doctor", "--json"}));
+    EXPECT_EQ(report["driver"]["devices"].at(0)["target"], c.target) << report["driver"];
+    EXPECT_EQ(report["can_launch"], !c.target.is_null());
+  }
+  const std::string old_device = cache({"doctor"}).out;
+  EXPECT_TRUE(contains(old_device, "7.5") && contains(old_device, "8.0")) << old_device;
+  // A driver that fails, and no compiler.
+  environment_["FAKE_COUNT_RESULT"] = "999";
+  environment_["GEMVJIT_NVRTC"] = folder_.path("no-nvrtc");
+  const ProgramOutput output = cache({"doctor", "--json"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(contains(document(output)["driver"]["problem"], "cuDeviceGetCount")) << output.out;
+}
+
+TEST_F(CacheCli, DoctorObjectsHaveTheSameFieldsWhateverIsMissing) {
+  const auto fields = [](const json& object) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object.items()) names.push_back(name);
+    return names;
+  };
+  environment_["GEMVJIT_LIBCUDA"] = FIXTURE_DEVICE_LIBCUDA;
+  const json found = document(cache({"doctor", "--json"}));
+  environment_["GEMVJIT_LIBCUDA"] = folder_.path("no-libcuda.so");
+  environment_["GEMVJIT_NVRTC"] = folder_.path("no-nvrtc");
+  environment_["GEMVJIT_LOG"] = "loud";
+  environment_["GEMVJIT_TUNING_DIR"] = folder_.path("no-tuning");
+  const json missing = document(cache({"doctor", "--json"}));
+  for (const char* section : {"options", "cache", "nvrtc", "driver", "tuning"}) {
+    EXPECT_EQ(fields(missing[section]), fields(found[section])) << section;
+  }
+  EXPECT_EQ(missing["nvrtc"]["path"], nullptr);
+  EXPECT_EQ(missing["nvrtc"]["version"], nullptr);
+  EXPECT_EQ(missing["nvrtc"]["targets"], json::array());
+}
+
+TEST_F(CacheCli, DoctorRefusesSettingsThatNoContextWouldTake) {
+  ASSERT_EQ(cache({"doctor"}).exit_code, 0);
+  for (const auto& [variable, value] :
+       Environment{{"GEMVJIT_LOG", "loud"}, {"GEMVJIT_COMPILE_THREADS", "257"}, {"GEMVJIT_TUNING_DIR", "/nowhere"}}) {
+    const std::string before = environment_[variable];
+    environment_[variable] = value;
+    const ProgramOutput output = cache({"doctor"});
+    EXPECT_EQ(output.exit_code, 5) << variable;
+    EXPECT_TRUE(contains(output.out, value)) << output.out;
+    environment_[variable] = before;
+  }
+  folder_.write("tuning/bad.json", R"({"schema": 1, "archs": ["sm_90a"], "colour": 3})");
+  environment_["GEMVJIT_TUNING_DIR"] = folder_.path("tuning");
+  const ProgramOutput output = cache({"doctor", "--json"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(contains(document(output)["tuning"]["problem"], "bad.json")) << output.out;
+}
+
+TEST_F(CacheCli, DoctorLooksWhereEntriesAre) {
+  std::filesystem::create_directories(cache_dir_);
+  const std::string versioned = folder_.write("cache/v1", "in the way");
+  ProgramOutput output = cache({"doctor", "--json"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(contains(document(output)["cache"]["problem"], versioned)) << output.out;
+  std::filesystem::remove(versioned);
+  const std::string target = folder_.write("cache/v1/sm_90a", "in the way");
+  output = cache({"doctor", "--json"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(contains(document(output)["cache"]["problem"], target)) << output.out;
+  std::filesystem::remove(target);
+  std::filesystem::create_directory(target);
+  EXPECT_EQ(cache({"doctor"}).exit_code, 0);
 }
 
 }  // namespace

@@ -46,6 +46,15 @@ class CliTest : public testing::Test {
     arguments.insert(arguments.begin(), GEMVJIT_CACHE_BINARY);
     return run_program(arguments, environment_);
   }
+  // The message of {"error": {"message", "exit_code"}} on stdout, which must be all that is there and fit the exit
+  // code.
+  static std::string error_message(const ProgramOutput& output) {
+    const nlohmann::json json = document(output);
+    EXPECT_EQ(json.size(), 1u) << output.out;
+    if (!json.contains("error")) return "no error";
+    EXPECT_EQ(json["error"]["exit_code"], output.exit_code) << output.out;
+    return json["error"]["message"];
+  }
   ProgramOutput warm_one_kernel(std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments = one_kernel();
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,9 +26,11 @@ using Environment = std::map<std::string, std::string>;
 
 class Program {
  public:
-  // Starts it. Output goes to files, so that no pipe can fill up.
-  Program(const std::vector<std::string>& arguments, const Environment& environment) {
-    const std::string out = folder_.path("out"), err = folder_.path("err");
+  // Starts it. Output goes to files, so that no pipe can fill up; stdout to `stdout_path` if that is not empty.
+  Program(const std::vector<std::string>& arguments, const Environment& environment,
+          const std::string& stdout_path = "", bool as_nobody = false) {
+    const std::string out = stdout_path.empty() ? folder_.path("out") : stdout_path, err = folder_.path("err");
+    std::ofstream(folder_.path("out"));
     pid_ = ::fork();
     if (pid_ != 0) return;
     for (const auto& [name, value] : environment) {
@@ -39,6 +42,7 @@ class Program {
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
     ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+    if (as_nobody && ::setuid(65534) != 0) ::_exit(126);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/model_files.h"
 
 namespace gemvjit::test {
 namespace {
@@ -31,7 +32,15 @@ TEST_F(WarmupCli, BadUsageIsTwoAndSaysWhatIsAccepted) {
       {{"--shape", "64x64", "--arch", "sm90"}, "sm_90a"},
       {{"--shape", "64x64", "--arch", "sm_90b"}, "sm_90a"},
       {{"--shape", "64x64", "--arch", "sm_75"}, "sm_80"},
-      {{"--shape", "64x64", "--arch", "sm_90a", "--nt", "3"}, "{1,2,4}"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "--nt", "3"}, "1, 2 and 4"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "--nt", "x"}, "--nt x: accepted: 1, 2 and 4"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "--nt", ""}, "--nt: a value is empty"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "--nt", "1,,2"}, "--nt: a value is empty"},
+      {{"--shape", "64x64", "--arch", ""}, "--arch: a target is empty"},
+      {{"--shape", "64x64", "--arch", ",", "--dry-run"}, "--arch: a target is empty"},
+      {{"--shape", "64x64", "--arch", "sm_90a,"}, "--arch: a target is empty"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "-j", "x"}, "1 to 256"},
+      {{"--model", ""}, "--model is empty"},
       {{"--shape", "64x64", "--arch", "sm_90a", "--pdl", "maybe"}, "{on,off,both}"},
       {{"--shape", "64x64", "--arch", "sm_90a", "-j", "0"}, "1"},
       {{"--shape", "64x64", "--arch", "sm_90a", "--check", "--dry-run"}, "--dry-run"},
@@ -220,6 +229,8 @@ TEST_F(WarmupCli, ATargetThatNvrtcDoesNotKnowListsThoseItKnows) {
   const ProgramOutput misspelt = warmup({"--shape", "64x64:dequant", "--arch", "hopper"});
   EXPECT_EQ(misspelt.exit_code, 2);
   EXPECT_TRUE(contains(misspelt.err, "sm_100")) << misspelt.err;
+  EXPECT_FALSE(contains(misspelt.err, "sm_75")) << "NVRTC lists it, but it is not served: " << misspelt.err;
+  EXPECT_TRUE(contains(misspelt.err, "suffix a or f")) << misspelt.err;
 }
 
 TEST_F(WarmupCli, ACacheThatCannotBeWrittenIsSix) {
@@ -235,6 +246,106 @@ TEST_F(WarmupCli, ACacheThatCannotBeWrittenIsSix) {
   const ProgramOutput output = warm_one_kernel();
   EXPECT_EQ(output.exit_code, 6);
   EXPECT_TRUE(contains(output.err, "--cache-dir")) << output.err;
+}
+
+TEST_F(WarmupCli, WhereEntriesGoIsTriedAndWhatIsWarmNeedsNoWriting) {
+  ASSERT_EQ(warm_one_kernel().exit_code, 0);
+  // Everything that the run left in the folder is an entry.
+  for (const auto& item : std::filesystem::recursive_directory_iterator(cache_dir_)) {
+    EXPECT_TRUE(item.is_directory() || item.path().extension() == ".entry") << item.path();
+  }
+  // The other target's folder cannot be made: of no matter to the warm one, but to whoever needs it.
+  std::ofstream(cache_dir_ + "/v1/sm_120a") << "in the way";
+  EXPECT_EQ(warm_one_kernel().exit_code, 0);
+  const ProgramOutput blocked = warmup({"--shape", "64x64:dequant", "--arch", "sm_90a,sm_120a", "--json"});
+  EXPECT_EQ(blocked.exit_code, 6) << blocked.err;
+  EXPECT_TRUE(contains(error_message(blocked), "v1/sm_120a")) << blocked.out;
+  std::filesystem::remove(cache_dir_ + "/v1/sm_120a");
+
+  // A file where the folder of all entries should be.
+  const std::string other = folder_.path("other");
+  std::filesystem::create_directory(other);
+  std::ofstream(other + "/v1") << "in the way";
+  EXPECT_EQ(warm_one_kernel({"--cache-dir", other}).exit_code, 6);
+}
+
+TEST_F(WarmupCli, AStaleProbeOfTheSameProcessIdIsNoObstacle) {
+  // As containers have it, where every first process is number 1.
+  std::filesystem::create_directories(cache_dir_ + "/v1/sm_90a");
+  for (int pid = 1; pid < 70000; pid += 997) {
+    std::ofstream(cache_dir_ + "/v1/sm_90a/.writable-" + std::to_string(pid));
+    std::ofstream(cache_dir_ + "/v1/sm_90a/.tmp-" + std::to_string(pid) + "-0123456789abcdef");
+  }
+  EXPECT_EQ(warm_one_kernel().exit_code, 0);
+}
+
+TEST_F(WarmupCli, AFailingDriverIsFive) {
+  environment_["GEMVJIT_LIBCUDA"] = FIXTURE_DEVICE_LIBCUDA;
+  environment_["FAKE_COUNT_RESULT"] = "999";
+  const ProgramOutput output = warmup({"--shape", "64x64", "--arch", "native", "--json"});
+  EXPECT_EQ(output.exit_code, 5) << output.err;
+  EXPECT_TRUE(contains(error_message(output), "cuDeviceGetCount")) << output.out;
+  // A bad variable is wrong use.
+  environment_["GEMVJIT_LOG"] = "loud";
+  EXPECT_EQ(warm_one_kernel().exit_code, 2);
+}
+
+TEST_F(WarmupCli, ATuningTableThatIsRefusedIsWrongUse) {
+  // It names no configuration for NVFP4.
+  folder_.write("tuning/only.json", R"({"schema": 1, "archs": ["sm_90a"], "measurements": {}, "entries": [],
+                 "defaults": [{"family": "bf16_gemv", "tile": {"warps_k": 8}}]})");
+  for (const std::string& folder : {folder_.path("tuning"), folder_.path("absent")}) {
+    environment_["GEMVJIT_TUNING_DIR"] = folder;
+    const ProgramOutput output = warmup({"--shape", "64x128:bf16", "--arch", "sm_90a", "--dry-run"});
+    EXPECT_EQ(output.exit_code, 2) << output.err;
+    EXPECT_TRUE(contains(output.err, folder)) << output.err;
+  }
+}
+
+TEST_F(WarmupCli, WithJsonAnErrorIsADocumentToo) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* said;
+  };
+  environment_["GEMVJIT_LIBCUDA"] = folder_.path("no-libcuda.so");
+  const Case cases[] = {{{"--json"}, 2, "nothing to warm"},
+                        {{"--json", "--colour"}, 2, "--colour"},
+                        {{"--shape", "1y1", "--json"}, 2, "1y1"},
+                        {{"--shape", "12x64", "--arch", "sm_90a", "--json"}, 2, "12x64"},
+                        {{"--model", folder_.path("absent"), "--arch", "sm_90a", "--json"}, 4, "absent"},
+                        {{"--shape", "64x64", "--json"}, 5, "GPU"}};
+  for (const Case& c : cases) {
+    const ProgramOutput output = warmup(c.arguments);
+    EXPECT_EQ(output.exit_code, c.exit_code) << c.said;
+    EXPECT_TRUE(contains(error_message(output), c.said)) << output.out;
+    EXPECT_TRUE(contains(output.err, c.said)) << output.err;
+  }
+}
+
+TEST_F(WarmupCli, AResultThatCannotBeWrittenIsFive) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}, {"--help"}}) {
+    std::vector<std::string> arguments = one_kernel();
+    arguments.insert(arguments.begin(), GEMVJIT_WARMUP_BINARY);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramOutput output = Program(arguments, environment_, "/dev/full").wait();
+    EXPECT_EQ(output.exit_code, 5);
+    EXPECT_TRUE(contains(output.err, "could not be written to stdout")) << output.err;
+  }
+}
+
+TEST_F(WarmupCli, NamesInAModelReachTheTerminalEscapedAndCut) {
+  const std::string name = "evil\x1b[2J." + std::string(500, 'x');
+  std::vector<std::int64_t> shape(40, 1);
+  folder_.write("model/model.safetensors",
+                safetensors_file({{name, "U8", shape, 1}, {"a.weight", "BF16", {64, 64}, 2}}));
+  const ProgramOutput output = warmup({"--model", folder_.path("model"), "--arch", "sm_90a", "--dry-run", "--json"});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_TRUE(contains(output.err, "evil\\x1b[2J.xxx")) << output.err;
+  EXPECT_TRUE(contains(output.err, "[1, 1, 1, 1, 1, 1, 1, 1, ... 32 more]")) << output.err;
+  EXPECT_FALSE(contains(output.err, "\x1b")) << output.err;
+  EXPECT_FALSE(contains(output.err, std::string(130, 'x'))) << output.err;
 }
 
 TEST_F(WarmupCli, TunedOnlyLeavesOutWhatWasNotMeasured) {

@@ -5,8 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 
+#include "cache/layout.h"
 #include "src/runtime/options.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -23,7 +29,64 @@ std::string lower(std::string text) {
   return text;
 }
 
+// What the name of an entry's file says; files keep their names when their content is damaged.
+bool is_named(const ListedEntry& listed, const std::optional<KernelKey>& key, const std::string& prefix) {
+  const std::filesystem::path path = listed.path;
+  const std::string stem = path.stem().string();
+  const std::size_t dash = stem.rfind('-');
+  if (!is_entry_file_name(path.filename().string()) || dash == std::string::npos) return false;
+  if (key) return key->text() == stem.substr(0, dash) + "-" + path.parent_path().filename().string();
+  const std::string digits = stem.substr(dash + 1);  // the digest's first
+  return digits.starts_with(prefix) || prefix.starts_with(digits);
+}
+
+// Nothing whole is called so: says whether something else is.
+ExitCode explain_no_match(const std::vector<ListedEntry>& entries, const std::string& selector,
+                          const std::optional<KernelKey>& key, const std::string& prefix) {
+  for (const ListedEntry& listed : entries) {
+    if (listed.entry || !is_named(listed, key, prefix)) continue;
+    const bool damaged = state_of(listed) == EntryState::damaged;
+    const std::string note = removal_note(listed);
+    complain(fmt::format("the entry {} is {}: {}{}", selector, damaged ? "damaged" : "unreadable",
+                         listed.problem.message(),
+                         !note.empty() ? note
+                         : damaged     ? "; gemvjit-cache rm --damaged removes it, a warmup makes it anew"
+                                       : ""));
+    return damaged ? exit_entry_damaged : exit_environment;
+  }
+  complain(fmt::format("no entry is called {}", printable(selector)));
+  return exit_nothing_found;
+}
+
 }  // namespace
+
+EntryState state_of(const ListedEntry& listed) {
+  if (listed.entry) return EntryState::whole;
+  if (listed.problem.code() != StatusCode::io_error) return EntryState::damaged;
+  // io_error also stands for what is no regular file, or one too large, and so no entry.
+  struct stat info {};
+  if (::lstat(listed.path.c_str(), &info) != 0) return EntryState::unreadable;
+  const bool is_entry = is_entry_file_name(std::filesystem::path(listed.path).filename().string());
+  const bool expected_kind = is_entry
+                                 ? S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) <= entry_size_limit
+                                 : S_ISDIR(info.st_mode);
+  return expected_kind ? EntryState::unreadable : EntryState::damaged;
+}
+
+std::string removal_note(const ListedEntry& listed) {
+  struct stat info {};
+  const bool is_folder = ::lstat(listed.path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return is_folder && state_of(listed) == EntryState::damaged ? "; it is a folder: remove it by hand" : "";
+}
+
+EntryCounts count_states(const std::vector<ListedEntry>& entries) {
+  EntryCounts counts;
+  for (const ListedEntry& listed : entries) {
+    const EntryState state = state_of(listed);
+    ++(state == EntryState::whole ? counts.whole : state == EntryState::damaged ? counts.damaged : counts.unreadable);
+  }
+  return counts;
+}
 
 CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   if (arguments.cache_dir) return {*arguments.cache_dir, "--cache-dir"};
@@ -52,7 +115,13 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
     return exit_environment;
   }
   struct stat info {};
-  if (::stat(folder.path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+  const bool exists = ::stat(folder.path.c_str(), &info) == 0;
+  // A default or a variable may name what the first warmup will make; who names a folder here expects it to be there.
+  if (!exists && arguments.cache_dir) {
+    complain(fmt::format("cache {} (from {}): {}", folder.path, folder.source, std::strerror(errno)));
+    return exit_environment;
+  }
+  if (exists && !S_ISDIR(info.st_mode)) {
     complain(fmt::format("cache {} (from {}) is no folder", folder.path, folder.source));
     return exit_environment;
   }
@@ -67,12 +136,13 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
 
 ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::string& selector,
                         std::vector<const ListedEntry*>& selected) {
-  const auto key = KernelKey::parse(selector);
+  const auto parsed = KernelKey::parse(selector);
+  const std::optional<KernelKey> key = parsed ? std::optional(*parsed) : std::nullopt;
   if (!key && !is_digest_prefix(selector)) {
     complain(
         fmt::format("'{}' is neither a key, such as n4096-k4096-nt1-f0000000000002022-sm_90a, nor {} to 64 hex digits "
                     "that a digest begins with; gemvjit-cache ls shows both",
-                    selector, shortest_prefix));
+                    printable(selector), shortest_prefix));
     return exit_usage;
   }
   const std::string prefix = lower(selector);
@@ -82,10 +152,7 @@ ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::stri
     const EntryId& id = listed.entry->id;
     if (key ? id.key == *key : to_hex(id.digest).starts_with(prefix)) matches.push_back(&listed);
   }
-  if (matches.empty()) {
-    complain(fmt::format("no entry is called {}", selector));
-    return exit_nothing_found;
-  }
+  if (matches.empty()) return explain_no_match(entries, selector, key, prefix);
   if (!key && matches.size() > 1) {
     std::string text = fmt::format("{} is ambiguous, {} digests begin so:", selector, matches.size());
     for (const ListedEntry* match : matches) {

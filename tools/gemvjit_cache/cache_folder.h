@@ -15,13 +15,25 @@ struct CacheFolder {
 };
 CacheFolder choose_cache_folder(const CacheArguments& arguments);
 
-// All entries, sorted by path; none if the folder is not there yet. exit_environment, said on stderr, if there is no
-// cache folder or it cannot be read.
+// All entries, sorted by path; none if the folder is not there yet and is not one that --cache-dir names.
+// exit_environment, said on stderr, if there is no cache folder or it cannot be read.
 ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries);
+
+// How an entry stands. Unreadable: it may be whole, but the system does not let it be read (no permission, say).
+enum class EntryState { whole, damaged, unreadable };
+EntryState state_of(const ListedEntry& listed);
+// What can be done about an entry that is not whole: "", or that it has to be removed by hand.
+std::string removal_note(const ListedEntry& listed);
+
+struct EntryCounts {
+  std::size_t whole = 0, damaged = 0, unreadable = 0;
+};
+EntryCounts count_states(const std::vector<ListedEntry>& entries);
 
 // The entries that a selector names: a key's text, or at least 4 hex digits that a digest begins with. A key may have
 // several entries, of different kernel sources; a digest prefix must name one. exit_usage for an ambiguous prefix (all
-// matches are listed) or a selector that is neither, exit_nothing_found for one without an entry; both said on stderr.
+// matches are listed) or a selector that is neither, exit_nothing_found for one without an entry,
+// exit_entry_damaged or exit_environment for one whose only entries are damaged or unreadable; all said on stderr.
 ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::string& selector,
                         std::vector<const ListedEntry*>& selected);
 

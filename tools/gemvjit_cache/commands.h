@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/common/exit_codes.h"
+#include "tools/common/output.h"
 
 namespace gemvjit::tools {
 
@@ -24,7 +25,5 @@ ExitCode show_stats(const CacheArguments& arguments);
 ExitCode remove_entries(const CacheArguments& arguments);
 ExitCode show_path(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
-
-void complain(const std::string& message);  // to stderr, with the tool's name
 
 }  // namespace gemvjit::tools

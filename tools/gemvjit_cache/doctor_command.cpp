@@ -4,11 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "cache/layout.h"
+#include "src/base/files.h"
 #include "src/catalog/arch.h"
 #include "src/cuda/driver_api.h"
 #include "src/cuda/nvrtc_api.h"
+#include "src/runtime/device.h"
 #include "src/runtime/options.h"
 #include "src/tuning/tuning_table.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -19,7 +26,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Without making anything: a folder that is not there yet is writable if the nearest one above it is.
+// Whether a file can be made in it, as far as permissions tell; nothing is made. A folder that is not there yet is
+// writable if the nearest one above it is.
 bool is_writable(std::string folder) {
   struct stat info {};
   while (!folder.empty() && ::stat(folder.c_str(), &info) != 0) {
@@ -27,6 +35,22 @@ bool is_writable(std::string folder) {
     folder = slash == std::string::npos ? "." : folder.substr(0, slash == 0 ? 1 : slash);
   }
   return S_ISDIR(info.st_mode) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+// Of one folder that holds entries, or folders with them: why none can be read there (`unusable`), or why none can be
+// kept (`read_only`); both stay as they are where all is well or nothing is there yet.
+void examine_folder(const std::string& folder, std::string& unusable, std::string& read_only) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0 && errno == ENOENT) return;
+  if (::stat(folder.c_str(), &info) != 0) {
+    unusable = fmt::format("{}: {}", folder, std::strerror(errno));
+  } else if (!S_ISDIR(info.st_mode)) {
+    unusable = fmt::format("{} is no folder: move it away, or name another cache", folder);
+  } else if (::access(folder.c_str(), R_OK | X_OK) != 0) {
+    unusable = fmt::format("{} cannot be read: {}", folder, std::strerror(errno));
+  } else if (read_only.empty() && !is_writable(folder)) {
+    read_only = fmt::format("{} cannot be written: entries in it are used, new ones are not kept", folder);
+  }
 }
 
 ordered_json examine_cache(const CacheArguments& arguments) {
@@ -41,23 +65,45 @@ ordered_json examine_cache(const CacheArguments& arguments) {
   }
   struct stat info {};
   const bool exists = ::stat(folder.path.c_str(), &info) == 0;
-  const bool writable = is_writable(folder.path);
-  std::string problem;
-  const bool is_file = exists && !S_ISDIR(info.st_mode);
-  if (is_file) {
-    problem = "it is a file, no folder";
-  } else if (!writable) {
-    problem = "it cannot be written: entries in it are used, new ones are not kept";
+  std::string unusable, read_only;
+  const std::string versioned = version_directory(folder.path);
+  examine_folder(folder.path, unusable, read_only);
+  if (unusable.empty()) examine_folder(versioned, unusable, read_only);
+  if (unusable.empty()) {
+    const auto names = list_directory(versioned);
+    if (!names && names.status().code() != StatusCode::not_found) unusable = names.status().message();
+    for (const std::string& name : names ? *names : std::vector<std::string>{}) {
+      if (Arch::parse(name)) examine_folder(versioned + "/" + name, unusable, read_only);
+    }
   }
-  return {{"path", folder.path},  {"named_by", folder.source}, {"exists", exists},
-          {"writable", writable}, {"usable", !is_file},        {"problem", problem}};
+  if (unusable.empty() && !exists && !is_writable(folder.path)) {
+    read_only = fmt::format("{} cannot be made: kernels are not kept", folder.path);
+  }
+  return {{"path", folder.path},        {"named_by", folder.source},
+          {"exists", exists},           {"writable", unusable.empty() && read_only.empty()},
+          {"usable", unusable.empty()}, {"problem", unusable.empty() ? read_only : unusable}};
+}
+
+// What a context would be made with.
+ordered_json examine_options(const CacheArguments& arguments) {
+  OptionRequest request;
+  request.cache_dir = arguments.cache_dir;
+  const auto options = resolve_options(request, process_environment());
+  if (!options) return {{"compile_threads", nullptr}, {"dump_dir", nullptr}, {"problem", options.status().message()}};
+  return {{"compile_threads", options->compile_threads}, {"dump_dir", options->dump_dir}, {"problem", ""}};
 }
 
 ordered_json examine_nvrtc() {
   const auto nvrtc = cuda::load_nvrtc(cuda::nvrtc_search_from_environment(), 0, "compile kernels");
-  if (!nvrtc) return {{"found", false}, {"problem", nvrtc.status().message()}};
-  const cuda::NvrtcApi& api = **nvrtc;
   ordered_json targets = ordered_json::array();
+  if (!nvrtc) {
+    return {{"found", false},
+            {"path", nullptr},
+            {"version", nullptr},
+            {"targets", targets},
+            {"problem", nvrtc.status().message()}};
+  }
+  const cuda::NvrtcApi& api = **nvrtc;
   for (const int sm : api.supported_sms) {
     for (const char suffix : {'a', 'f', '\0'}) {
       const Arch arch{.sm = sm, .suffix = suffix};
@@ -71,24 +117,42 @@ ordered_json examine_nvrtc() {
           {"problem", ""}};
 }
 
-std::string device_line(const cuda::DriverApi& driver, int ordinal, std::string& target) {
+// One device; `target` is null, with a problem, where no kernel of this version can be launched.
+ordered_json examine_device(const cuda::DriverApi& driver, int ordinal) {
+  ordered_json report{{"ordinal", ordinal}, {"name", nullptr}, {"target", nullptr}, {"problem", ""}};
   CUdevice device = 0;
   char name[256] = "";
   int major = 0, minor = 0;
-  if (driver.cuDeviceGet(&device, ordinal) != CUDA_SUCCESS ||
-      driver.cuDeviceGetName(name, sizeof name, device) != CUDA_SUCCESS ||
-      driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
-      driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS) {
-    return "it does not answer";
+  CUresult result = driver.cuDeviceGet(&device, ordinal);
+  if (result == CUDA_SUCCESS) result = driver.cuDeviceGetName(name, sizeof name, device);
+  for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+                                         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}}) {
+    if (result == CUDA_SUCCESS) result = driver.cuDeviceGetAttribute(value, attribute, device);
   }
-  target = targets_for_device(major, minor).front().text();
-  return name;
+  if (result != CUDA_SUCCESS) {
+    report["problem"] =
+        cuda::cuda_status(driver, result, fmt::format("asking device {} what it is", ordinal)).message();
+    return report;
+  }
+  report["name"] = name;
+  const std::vector<Arch> targets = possible_targets(major, minor);
+  if (targets.empty()) {
+    report["problem"] = fmt::format("compute capability {}.{}; 8.0 and newer are served", major, minor);
+  } else {
+    report["target"] = targets.front().text();
+  }
+  return report;
 }
 
 ordered_json examine_driver() {
   const auto driver = cuda::load_driver("launch kernels");
+  ordered_json devices = ordered_json::array();
   if (!driver) {
-    return {{"found", false}, {"devices", ordered_json::array()}, {"problem", driver.status().message()}};
+    return {{"found", false},
+            {"path", nullptr},
+            {"cuda_version", nullptr},
+            {"devices", devices},
+            {"problem", driver.status().message()}};
   }
   const cuda::DriverApi& api = **driver;
   int version = 0, count = 0;
@@ -96,15 +160,11 @@ ordered_json examine_driver() {
   std::string problem;
   if (const Status status = cuda::cuda_status(api, api.cuDeviceGetCount(&count), "cuDeviceGetCount"); !status) {
     problem = status.message();
+    count = 0;
   } else if (count == 0) {
     problem = "the driver sees no device";
   }
-  ordered_json devices = ordered_json::array();
-  for (int i = 0; i < count; ++i) {
-    std::string target;
-    const std::string name = device_line(api, i, target);
-    devices.push_back({{"ordinal", i}, {"name", name}, {"target", target}});
-  }
+  for (int i = 0; i < count; ++i) devices.push_back(examine_device(api, i));
   return {{"found", true},
           {"path", api.path},
           {"cuda_version", fmt::format("{}.{}", version / 1000, version % 1000 / 10)},
@@ -116,28 +176,40 @@ ordered_json examine_tuning() {
   const EnvironmentReader environment = process_environment();
   const std::string overlay = environment("GEMVJIT_TUNING_DIR").value_or("");
   const auto tables = TuningTables::load(overlay);
-  if (!tables) return {{"overlay", overlay}, {"hash", ""}, {"problem", tables.status().message()}};
+  if (!tables) return {{"overlay", overlay}, {"hash", nullptr}, {"problem", tables.status().message()}};
   return {{"overlay", overlay}, {"hash", tables->digest()}, {"problem", ""}};
+}
+
+bool can_launch(const ordered_json& driver) {
+  const ordered_json& devices = driver["devices"];
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const ordered_json& device) { return !device["target"].is_null(); });
 }
 
 // Kernels can be had: compiled here, or loaded from a cache on the device here. A cache that cannot be written, or
 // none, is worth a line only; what is plainly set wrong is not.
 bool usable(const ordered_json& report) {
-  const bool compiles = report["nvrtc"]["found"] == true;
-  const bool launches = !report["driver"]["devices"].empty();
-  return (compiles || launches) && report["tuning"]["problem"] == "" && report["cache"]["usable"] == true;
+  return (report["can_compile"] == true || report["can_launch"] == true) && report["options"]["problem"] == "" &&
+         report["tuning"]["problem"] == "" && report["cache"]["usable"] == true;
+}
+
+std::string device_text(const ordered_json& device) {
+  std::string text = device["name"].is_null() ? "?" : device["name"].get<std::string>();
+  if (!device["target"].is_null()) text += ", " + device["target"].get<std::string>();
+  const std::string problem = device["problem"];
+  return problem.empty() ? text : text + ": " + problem;
 }
 
 void print_section(const char* title, const ordered_json& section) {
   fmt::print("{}\n", title);
   for (const auto& [name, value] : section.items()) {
+    if (value.is_null()) continue;
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_boolean()) text = value == true ? "yes" : "no";
     if (name == "targets") text = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
     if (name == "devices") {
       for (const ordered_json& device : value) {
-        fmt::print("  device {}  {}, {}\n", device["ordinal"].get<int>(), device["name"].get<std::string>(),
-                   device["target"].get<std::string>());
+        fmt::print("  device {}  {}\n", device["ordinal"].get<int>(), device_text(device));
       }
       continue;
     }
@@ -148,16 +220,18 @@ void print_section(const char* title, const ordered_json& section) {
 }  // namespace
 
 ExitCode run_doctor(const CacheArguments& arguments) {
-  ordered_json report{{"cache", examine_cache(arguments)},
+  ordered_json report{{"options", examine_options(arguments)},
+                      {"cache", examine_cache(arguments)},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
   report["can_compile"] = report["nvrtc"]["found"];
-  report["can_launch"] = !report["driver"]["devices"].empty();
+  report["can_launch"] = can_launch(report["driver"]);
   report["usable"] = usable(report);
   if (arguments.json) {
     print_json(report);
   } else {
+    print_section("Options", report["options"]);
     print_section("Cache", report["cache"]);
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);

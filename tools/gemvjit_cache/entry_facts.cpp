@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -69,11 +68,6 @@ nlohmann::ordered_json entry_json(const EntryFacts& facts) {
 
 nlohmann::ordered_json problem_json(const ListedEntry& listed) {
   return {{"path", listed.path}, {"file_bytes", listed.file_bytes}, {"problem", listed.problem.message()}};
-}
-
-void print_json(const nlohmann::ordered_json& document) {
-  const std::string text = document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 }  // namespace gemvjit::tools

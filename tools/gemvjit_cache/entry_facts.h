@@ -30,7 +30,4 @@ EntryFacts entry_facts(const ListedEntry& listed);
 nlohmann::ordered_json entry_json(const EntryFacts& facts);
 nlohmann::ordered_json problem_json(const ListedEntry& listed);  // of a file that is no whole entry
 
-// Writes a document to stdout; bytes that are no UTF-8 (in a path) are replaced.
-void print_json(const nlohmann::ordered_json& document);
-
 }  // namespace gemvjit::tools

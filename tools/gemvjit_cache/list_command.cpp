@@ -23,13 +23,9 @@ void print_table(const std::vector<ListedEntry>& entries) {
                {"COMPILE", Align::right},
                {"AGE", Align::right}});
   std::uint64_t bytes = 0;
-  std::size_t damaged = 0;
   for (const ListedEntry& listed : entries) {
     bytes += listed.file_bytes;
-    if (!listed.entry) {
-      ++damaged;
-      continue;
-    }
+    if (!listed.entry) continue;
     const EntryFacts facts = entry_facts(listed);
     table.add_row({facts.key, facts.family, facts.digest.substr(0, 12), human_bytes(facts.file_bytes),
                    std::to_string(facts.resources.registers), human_bytes(facts.smem_bytes()),
@@ -38,9 +34,13 @@ void print_table(const std::vector<ListedEntry>& entries) {
   }
   if (!table.empty()) fmt::print("{}", table.text());
   for (const ListedEntry& listed : entries) {
-    if (!listed.entry) fmt::print("DAMAGED {}: {}\n", listed.path, listed.problem.message());
+    if (listed.entry) continue;
+    fmt::print("{} {}: {}\n", state_of(listed) == EntryState::damaged ? "DAMAGED" : "UNREADABLE", listed.path,
+               listed.problem.message());
   }
-  fmt::print("{} entries, {} damaged, {}\n", entries.size() - damaged, damaged, human_bytes(bytes));
+  const EntryCounts counts = count_states(entries);
+  fmt::print("{} entries, {} damaged, {} unreadable, {}\n", counts.whole, counts.damaged, counts.unreadable,
+             human_bytes(bytes));
 }
 
 }  // namespace
@@ -54,12 +54,13 @@ ExitCode list_entries(const CacheArguments& arguments) {
   }
   nlohmann::ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},
                                   {"entries", nlohmann::ordered_json::array()},
-                                  {"damaged", nlohmann::ordered_json::array()}};
+                                  {"damaged", nlohmann::ordered_json::array()},
+                                  {"unreadable", nlohmann::ordered_json::array()}};
   for (const ListedEntry& listed : entries) {
     if (listed.entry) {
       document["entries"].push_back(entry_json(entry_facts(listed)));
     } else {
-      document["damaged"].push_back(problem_json(listed));
+      document[state_of(listed) == EntryState::damaged ? "damaged" : "unreadable"].push_back(problem_json(listed));
     }
   }
   print_json(document);

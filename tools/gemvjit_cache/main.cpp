@@ -1,16 +1,11 @@
 // gemvjit-cache: look into the kernel cache, check it, clean it.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
-
+#include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
 
 namespace gemvjit::tools {
-
-void complain(const std::string& message) { fmt::print(stderr, "gemvjit-cache: {}\n", message); }
-
 namespace {
 
 struct Command {
@@ -30,13 +25,13 @@ constexpr Command commands[] = {
 };
 
 constexpr const char* footer =
-    "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one (doctor:\n"
-    "neither NVRTC nor a device), 6 an entry could not be removed, 7 an entry is damaged (verify).";
+    "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout "
+    "not\n"
+    "writable (doctor: neither NVRTC nor a device, or a setting that cannot work), 6 an entry could not be removed,\n"
+    "7 an entry is damaged (verify, show, rm).";
 
-void add_options(CLI::App& command, const std::string& name, CacheArguments& arguments, std::string& cache_dir) {
-  command.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
-      ->type_name("DIR");
-  command.add_flag("--json", arguments.json, "one JSON document");
+void add_arguments(CLI::App& command, const std::string& name, CacheArguments& arguments) {
+  command.footer("Also --cache-dir DIR and --json, before or after the command: see gemvjit-cache --help.");
   if (name == "show") {
     command.add_option("name", arguments.selectors, "a key, or the first digits of a digest")
         ->type_name("KEY-OR-DIGEST-PREFIX")
@@ -54,24 +49,29 @@ void add_options(CLI::App& command, const std::string& name, CacheArguments& arg
 int run(int argc, char** argv) {
   CLI::App app("Look into the gemvjit kernel cache, check it, clean it.", "gemvjit-cache");
   app.footer(footer);
+  app.set_version_flag("--version",
+                       fmt::format("{}.{}.{}", GEMVJIT_VERSION_MAJOR, GEMVJIT_VERSION_MINOR, GEMVJIT_VERSION_PATCH));
   app.require_subcommand(1);
+  app.fallthrough();  // so that a command may be followed by the options of all
   CacheArguments arguments;
   std::string cache_dir;
+  const CLI::Option* cache_option =
+      app.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
+          ->type_name("DIR");
+  app.add_flag("--json", arguments.json, "one JSON document");
   for (const Command& command : commands) {
-    add_options(*app.add_subcommand(command.name, command.text), command.name, arguments, cache_dir);
+    add_arguments(*app.add_subcommand(command.name, command.text), command.name, arguments);
   }
   if (const auto code = parse_command_line(app, argc, argv)) return *code;
-  for (const Command& command : commands) {
-    const CLI::App& subcommand = *app.get_subcommand(command.name);
-    if (!subcommand.parsed()) continue;
-    if (subcommand.count("--cache-dir") > 0) {
-      if (cache_dir.empty()) {
-        complain("--cache-dir is empty; name a folder");
-        return exit_usage;
-      }
-      arguments.cache_dir = cache_dir;
+  if (cache_option->count() > 0) {
+    if (cache_dir.empty()) {
+      complain("--cache-dir is empty; name a folder");
+      return exit_usage;
     }
-    return command.run(arguments);
+    arguments.cache_dir = cache_dir;
+  }
+  for (const Command& command : commands) {
+    if (app.get_subcommand(command.name)->parsed()) return command.run(arguments);
   }
   return exit_usage;
 }
@@ -80,10 +80,5 @@ int run(int argc, char** argv) {
 }  // namespace gemvjit::tools
 
 int main(int argc, char** argv) {
-  try {
-    return gemvjit::tools::run(argc, argv);
-  } catch (const std::exception& error) {
-    gemvjit::tools::complain(error.what());
-    return gemvjit::tools::exit_environment;
-  }
+  return gemvjit::tools::run_tool("gemvjit-cache", argc, argv, [&] { return gemvjit::tools::run(argc, argv); });
 }

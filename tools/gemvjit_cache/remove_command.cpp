@@ -1,6 +1,7 @@
 // gemvjit-cache rm: remove what a selector names, and nothing without one. All selectors are looked up before the first
 // file goes, so that a wrong one removes nothing.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +11,18 @@
 #include "tools/gemvjit_cache/entry_facts.h"
 
 namespace gemvjit::tools {
+namespace {
+
+// Whatever is in a folder that has an entry's name, it was not put there by this cache.
+Status remove_entry(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return {StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path)};
+  }
+  return remove_file(path);
+}
+
+}  // namespace
 
 ExitCode remove_entries(const CacheArguments& arguments) {
   if (arguments.selectors.empty() && !arguments.all && !arguments.damaged) {
@@ -25,7 +38,7 @@ ExitCode remove_entries(const CacheArguments& arguments) {
 
   std::set<std::string> paths;
   for (const ListedEntry& listed : entries) {
-    if (arguments.all || (arguments.damaged && !listed.entry)) paths.insert(listed.path);
+    if (arguments.all || (arguments.damaged && state_of(listed) == EntryState::damaged)) paths.insert(listed.path);
   }
   for (const std::string& selector : arguments.selectors) {
     std::vector<const ListedEntry*> selected;
@@ -35,7 +48,7 @@ ExitCode remove_entries(const CacheArguments& arguments) {
 
   nlohmann::ordered_json removed = nlohmann::ordered_json::array(), failed = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
-    if (const Status status = remove_file(path); !status) {
+    if (const Status status = remove_entry(path); !status) {
       failed.push_back({{"path", path}, {"problem", status.message()}});
       complain(status.message());
       continue;

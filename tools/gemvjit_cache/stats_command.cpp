@@ -35,22 +35,20 @@ ExitCode show_stats(const CacheArguments& arguments) {
   Group all;
   std::map<std::pair<std::string, std::string>, Group> groups;  // by arch and family
   std::set<std::string> compilers;
-  std::size_t damaged = 0;
   for (const ListedEntry& listed : entries) {
-    if (!listed.entry) {
-      ++damaged;
-      continue;
-    }
+    if (!listed.entry) continue;
     const EntryFacts facts = entry_facts(listed);
     all.add(facts);
     groups[{facts.arch, facts.family}].add(facts);
     compilers.insert(facts.compiler);
   }
+  const EntryCounts counts = count_states(entries);
   const std::string folder = choose_cache_folder(arguments).path;
   if (arguments.json) {
     nlohmann::ordered_json document{{"cache_dir", folder}};
     document.update(group_json(all));
-    document["damaged"] = damaged;
+    document["damaged"] = counts.damaged;
+    document["unreadable"] = counts.unreadable;
     document["compilers"] = compilers;
     document["groups"] = nlohmann::ordered_json::array();
     for (const auto& [name, group] : groups) {
@@ -69,7 +67,7 @@ ExitCode show_stats(const CacheArguments& arguments) {
   };
   for (const auto& [name, group] : groups) row(name.first, name.second, group);
   row("all", "", all);
-  fmt::print("cache {}\n{}damaged {}\n", folder, table.text(), damaged);
+  fmt::print("cache {}\n{}damaged {}, unreadable {}\n", folder, table.text(), counts.damaged, counts.unreadable);
   for (const std::string& compiler : compilers) fmt::print("compiled by {}\n", compiler);
   return exit_done;
 }

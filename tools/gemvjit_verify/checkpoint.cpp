@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "tools/common/printable.h"
 #include "tools/verification/number_formats.h"
 
 namespace gemvjit::tools {
@@ -20,7 +21,8 @@ Result<std::vector<std::uint8_t>> read_tensor(const Tensor& tensor) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(tensor.bytes));
   file.seekg(static_cast<std::streamoff>(tensor.file_offset));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) return Status(StatusCode::io_error, fmt::format("{}: cannot read {}", tensor.file, tensor.name));
+  if (!file)
+    return Status(StatusCode::io_error, fmt::format("{}: cannot read {}", tensor.file, printable(tensor.name)));
   return bytes;
 }
 
@@ -89,7 +91,7 @@ Result<LayerWeights> Checkpoint::load(const LinearLayer& layer) const {
   LayerWeights weights;
   weights.layer = layer;
   const Tensor* weight = find(layer.name);
-  if (weight == nullptr) return Status(StatusCode::not_found, fmt::format("no tensor {}", layer.name));
+  if (weight == nullptr) return Status(StatusCode::not_found, fmt::format("no tensor {}", printable(layer.name)));
   GEMVJIT_TRY_ASSIGN(weights.weight, read_tensor(*weight));
   if (layer.type == WeightType::bf16) {
     weights.weight = cast_to_bf16(*weight, std::move(weights.weight));
@@ -98,12 +100,12 @@ Result<LayerWeights> Checkpoint::load(const LinearLayer& layer) const {
   const Tensor* scale = find(layer.name + "_scale");
   const Tensor* global = find(layer.name + "_scale_2");
   if (scale == nullptr || global == nullptr) {
-    return Status(StatusCode::not_found, fmt::format("{} has no scales beside it", layer.name));
+    return Status(StatusCode::not_found, fmt::format("{} has no scales beside it", printable(layer.name)));
   }
   GEMVJIT_TRY_ASSIGN(weights.row_scales, read_tensor(*scale));
   if (global->dtype != "F32" && global->dtype != "BF16" && global->dtype != "F16") {
-    return Status(StatusCode::unsupported,
-                  fmt::format("{} is {}: F32, BF16 and F16 are read", global->name, global->dtype));
+    return Status(StatusCode::unsupported, fmt::format("{} is {}: F32, BF16 and F16 are read", printable(global->name),
+                                                       printable(global->dtype)));
   }
   GEMVJIT_TRY_ASSIGN(const std::vector<std::uint8_t> bytes, read_tensor(*global));
   weights.global_scale = static_cast<float>(element_as_double(*global, bytes, 0));

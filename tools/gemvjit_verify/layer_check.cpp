@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 
+#include "tools/common/printable.h"
 #include "tools/verification/device_memory.h"
 #include "tools/verification/number_formats.h"
 #include "tools/verification/reference.h"
@@ -39,7 +40,7 @@ Result<DeviceLayer> upload(const GpuHarness& gpu, const LayerWeights& weights) {
     swizzled.resize(gemvjit_swizzled_scale_bytes(layer.n, layer.k));
     GEMVJIT_TRY(
         from_library(gemvjit_swizzle_blockscale(row_scales.data(), layer.n, layer.k, swizzled.data(), swizzled.size()),
-                     "swizzling the scales of " + layer.name));
+                     "swizzling the scales of " + printable(layer.name)));
   }
   GEMVJIT_TRY_ASSIGN(DeviceBuffer device_weight, DeviceBuffer::from(gpu, std::span(weight)));
   GEMVJIT_TRY_ASSIGN(DeviceBuffer device_scales, DeviceBuffer::from(gpu, std::span<const std::uint8_t>(swizzled)));
@@ -60,7 +61,7 @@ Status launch(gemvjit_context* context, const LinearLayer& layer, const DeviceLa
     args.weight = device.weight.as<void>();
     args.out = out.as<void>();
     args.pdl = 1;
-    return from_library(gemvjit_bf16_gemv(context, &args, stream), "launching " + layer.name);
+    return from_library(gemvjit_bf16_gemv(context, &args, stream), "launching " + printable(layer.name));
   }
   gemvjit_nvfp4_gemv_args args{};
   args.struct_size = sizeof(args);
@@ -76,7 +77,7 @@ Status launch(gemvjit_context* context, const LinearLayer& layer, const DeviceLa
   args.scale_layout = GEMVJIT_SCALE_128X4_SWIZZLED;
   args.global_scale_kind = GEMVJIT_GLOBAL_SCALE_MULTIPLIER;
   args.pdl = 1;
-  return from_library(gemvjit_nvfp4_gemv(context, &args, stream), "launching " + layer.name);
+  return from_library(gemvjit_nvfp4_gemv(context, &args, stream), "launching " + printable(layer.name));
 }
 
 // The reference reads the file's row-major scales, so that the library's swizzle is checked with the rest.

@@ -2,8 +2,6 @@
 // the time of a launch. Without a GPU it says so in one line and exits 0.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +11,8 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
 #include "tools/common/exit_codes.h"
+#include "tools/common/output.h"
+#include "tools/common/printable.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_verify/checkpoint.h"
 #include "tools/gemvjit_verify/launch_overhead.h"
@@ -45,10 +45,12 @@ std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
   app.add_flag("--json", options.json, "one JSON document on stdout");
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
+  if (options.has_cache_dir && options.cache_dir.empty()) {
+    complain("--cache-dir is empty; name a folder");
+    return exit_usage;
+  }
   if (options.nvfp4.empty() && options.bf16.empty() && !options.launch_overhead && !options.loaded_memory) {
-    fmt::print(stderr,
-               "gemvjit-verify: nothing to do: name a checkpoint with --nvfp4 or --bf16, or use --launch-overhead or "
-               "--loaded-memory\n");
+    complain("nothing to do: name a checkpoint with --nvfp4 or --bf16, or use --launch-overhead or --loaded-memory");
     return exit_usage;
   }
   return std::nullopt;
@@ -113,9 +115,9 @@ void print_text(const GpuHarness& gpu, const std::vector<LayerReport>& reports,
                  {"us", Align::right},
                  {"", Align::left}});
     for (const LayerReport& report : reports) {
-      table.add_row({report.layer.name, type_name(report.layer), fmt::format("{}x{}", report.layer.n, report.layer.k),
-                     fmt::format("{}", report.m), fmt::format("{:.3f}", report.worst),
-                     fmt::format("{:.2f}", report.microseconds),
+      table.add_row({printable(report.layer.name), type_name(report.layer),
+                     fmt::format("{}x{}", report.layer.n, report.layer.k), fmt::format("{}", report.m),
+                     fmt::format("{:.3f}", report.worst), fmt::format("{:.2f}", report.microseconds),
                      report.within_bounds ? "ok" : "WRONG " + report.first_bad});
     }
     fmt::print("{}", table.text());
@@ -134,10 +136,11 @@ void print_text(const GpuHarness& gpu, const std::vector<LayerReport>& reports,
   }
 }
 
-void print_json(const GpuHarness* gpu, const std::string& skipped, const std::vector<LayerReport>& reports,
-                const std::vector<LaunchOverhead>& overheads, const std::optional<LoadedMemory>& memory) {
-  nlohmann::json document = {
-      {"device", nullptr}, {"results", nlohmann::json::array()}, {"launch_overhead", nlohmann::json::array()}};
+void print_report(const GpuHarness* gpu, const std::string& skipped, const std::vector<LayerReport>& reports,
+                  const std::vector<LaunchOverhead>& overheads, const std::optional<LoadedMemory>& memory) {
+  nlohmann::ordered_json document = {{"device", nullptr},
+                                     {"results", nlohmann::ordered_json::array()},
+                                     {"launch_overhead", nlohmann::ordered_json::array()}};
   if (gpu != nullptr) {
     document["device"] = {{"name", gpu->device_name()}, {"driver_cuda", gpu->driver_version()}};
   } else {
@@ -163,7 +166,7 @@ void print_json(const GpuHarness* gpu, const std::string& skipped, const std::ve
     document["loaded_memory"] = {
         {"kernels", memory->kernels}, {"driver_only_kib", memory->driver_only_kib}, {"loaded_kib", memory->loaded_kib}};
   }
-  fmt::print("{}\n", document.dump(2));
+  print_json(document);
 }
 
 int exit_code_of(const Status& status) {
@@ -182,7 +185,7 @@ int exit_code_of(const Status& status) {
 }
 
 int fail(const Status& status) {
-  fmt::print(stderr, "gemvjit-verify: {}\n", status.text());
+  complain(status.text());
   return exit_code_of(status);
 }
 
@@ -195,7 +198,7 @@ int run(const VerifyOptions& options) {
   }
   if (!skipped.empty()) {
     if (options.json) {
-      print_json(nullptr, skipped, {}, {}, std::nullopt);
+      print_report(nullptr, skipped, {}, {}, std::nullopt);
     } else {
       fmt::print("gemvjit-verify: no supported GPU, nothing was run ({})\n", skipped);
     }
@@ -227,7 +230,7 @@ int run(const VerifyOptions& options) {
     overheads.push_back(*overhead);
   }
   if (options.json) {
-    print_json(gpu->get(), "", reports, overheads, memory);
+    print_report(gpu->get(), "", reports, overheads, memory);
   } else {
     print_text(**gpu, reports, overheads, memory);
   }
@@ -241,12 +244,10 @@ int run(const VerifyOptions& options) {
 }  // namespace gemvjit::tools
 
 int main(int argc, char** argv) {
-  try {
-    gemvjit::tools::VerifyOptions options;
-    if (const auto exit_code = gemvjit::tools::parse(argc, argv, options)) return *exit_code;
-    return gemvjit::tools::run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "gemvjit-verify: {}\n", error.what());
-    return gemvjit::tools::exit_environment;
-  }
+  using namespace gemvjit::tools;
+  return run_tool("gemvjit-verify", argc, argv, [&]() -> int {
+    VerifyOptions options;
+    if (const auto exit_code = parse(argc, argv, options)) return *exit_code;
+    return run(options);
+  });
 }

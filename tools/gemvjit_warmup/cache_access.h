@@ -1,4 +1,4 @@
-// Whether a cache folder can be written, asked before minutes of compiling.
+// Whether a folder of the cache can be written, asked before minutes of compiling.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace gemvjit::tools {
 
-// Makes the folder where it is missing and writes and removes a file in it. cache_not_writable with the reason.
+// Whether a file can be made in the folder; where that is not there yet, in the nearest one above it. Leaves nothing
+// behind and makes no folder. cache_not_writable with the reason; also for "", which is no cache folder at all.
 Status try_cache_folder(const std::string& folder);
 
 }  // namespace gemvjit::tools

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/interrupt.h"
+#include "tools/common/output.h"
 #include "tools/common/progress.h"
 #include "tools/gemvjit_warmup/cache_access.h"
 #include "tools/gemvjit_warmup/problem_list.h"
@@ -22,8 +24,6 @@ struct ContextDeleter {
   void operator()(gemvjit_context* context) const { (void)gemvjit_destroy(context); }
 };
 using ContextPointer = std::unique_ptr<gemvjit_context, ContextDeleter>;
-
-void complain(const std::string& message) { fmt::print(stderr, "gemvjit-warmup: {}\n", message); }
 
 // The bar and the library's log share stderr; before and after the run there is no bar.
 struct Reporter {
@@ -70,7 +70,8 @@ gemvjit_log_level log_level(const WarmupOptions& options) {
   return options.verbosity == 1 ? GEMVJIT_LOG_INFO : GEMVJIT_LOG_DEBUG;
 }
 
-ContextPointer make_context(const WarmupOptions& options, Reporter& reporter) {
+// Null, with the exit code, if there can be none; the reason is gemvjit_last_error().
+ContextPointer make_context(const WarmupOptions& options, Reporter& reporter, ExitCode& code) {
   gemvjit_options library_options;
   (void)gemvjit_options_init(&library_options);
   library_options.device = options.wants_native() ? GEMVJIT_DEVICE_CURRENT : GEMVJIT_DEVICE_NONE;
@@ -80,20 +81,69 @@ ContextPointer make_context(const WarmupOptions& options, Reporter& reporter) {
   library_options.log_callback = on_log;
   library_options.log_user = &reporter;
   gemvjit_context* context = nullptr;
-  if (gemvjit_create(&library_options, &context) != GEMVJIT_OK) return nullptr;
+  switch (gemvjit_create(&library_options, &context)) {
+    case GEMVJIT_OK:
+      code = exit_done;
+      break;
+    case GEMVJIT_INVALID_ARGUMENT:  // an option or variable that means nothing, a tuning table that does not parse
+    case GEMVJIT_NOT_FOUND:         // the folder of tuning tables
+    case GEMVJIT_IO_ERROR:
+      code = exit_usage;
+      break;
+    default:  // a driver that is there and fails
+      code = exit_environment;
+  }
   return ContextPointer(context);
 }
 
-// A cache that cannot be written is an error only if something has to be written.
-bool cache_usable(gemvjit_context* context, const ProblemList& list, Reporter& reporter) {
-  const Status writable = try_cache_folder(gemvjit_cache_dir(context));
-  if (writable) return true;
-  if (gemvjit_check(context, list.problems.data(), list.problems.size(), nullptr, nullptr) == GEMVJIT_OK) {
-    reporter.note(fmt::format("{}; nothing has to be written: all is warm", writable.message()));
-    return true;
+std::string folder_of(const gemvjit_kernel_info& kernel) {
+  const std::string path = kernel.path;
+  return path.substr(0, path.rfind('/'));
+}
+
+// The folders of the problems' entries, one for each target.
+std::set<std::string> entry_folders(gemvjit_context* context, const ProblemList& list) {
+  std::set<std::string> folders;
+  std::set<const char*> seen;  // arch of a problem: all of one target point to the same text
+  for (const gemvjit_problem& problem : list.problems) {
+    if (!seen.insert(problem.arch).second) continue;
+    const auto on_planned = [](void* user, const gemvjit_kernel_info* kernel) {
+      static_cast<std::set<std::string>*>(user)->insert(folder_of(*kernel));
+      return 0;
+    };
+    (void)gemvjit_plan(context, &problem, 1, on_planned, &folders);
   }
-  complain(writable.message());
-  return false;
+  return folders;
+}
+
+// The folders that lack a whole entry.
+std::set<std::string> folders_to_write(gemvjit_context* context, const ProblemList& list) {
+  std::set<std::string> folders;
+  const auto on_checked = [](void* user, const gemvjit_kernel_info* kernel) {
+    if (kernel->outcome != GEMVJIT_OUTCOME_CACHED)
+      static_cast<std::set<std::string>*>(user)->insert(folder_of(*kernel));
+    return 0;
+  };
+  (void)gemvjit_check(context, list.problems.data(), list.problems.size(), on_checked, &folders);
+  return folders;
+}
+
+// A folder that cannot be written is an error only if something has to be written there.
+bool cache_usable(gemvjit_context* context, const ProblemList& list, Reporter& reporter) {
+  std::set<std::string> needed;
+  bool checked = false;
+  for (const std::string& folder : entry_folders(context, list)) {
+    const Status writable = try_cache_folder(folder);
+    if (writable) continue;
+    if (!checked) needed = folders_to_write(context, list);
+    checked = true;
+    if (needed.contains(folder)) {
+      complain(writable.message());
+      return false;
+    }
+    reporter.note(fmt::format("{}; nothing has to be written there: all is warm", writable.message()));
+  }
+  return true;
 }
 
 gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Reporter& reporter) {
@@ -143,8 +193,7 @@ void show_errors(const Results& results) {
 
 void print_results(gemvjit_context* context, const WarmupOptions& options, const Results& results, double seconds) {
   if (options.json) {
-    const std::string document = results.json(seconds);
-    std::fwrite(document.data(), 1, document.size(), stdout);
+    print_json(results.json(seconds));
   } else {
     const char* folder = gemvjit_cache_dir(context);
     fmt::print("{}{}; cache {}\n", results.table(), results.summary(seconds), *folder != 0 ? folder : "in memory only");
@@ -154,10 +203,11 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
 
 int run(const WarmupOptions& options) {
   Reporter reporter(options);
-  const ContextPointer context = make_context(options, reporter);
+  ExitCode context_code = exit_done;
+  const ContextPointer context = make_context(options, reporter, context_code);
   if (!context) {
     complain(gemvjit_last_error());
-    return exit_usage;  // with a GPU not asked for by number, only a bad option or variable fails
+    return context_code;
   }
   ProblemList list;
   std::string error;
@@ -196,13 +246,10 @@ int run(const WarmupOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace gemvjit::tools;
-  try {
+  return run_tool("gemvjit-warmup", argc, argv, [&]() -> int {
     WarmupOptions options;
     if (const auto code = parse_warmup_options(argc, argv, options)) return *code;
     catch_interrupts();
     return run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "gemvjit-warmup: {}\n", error.what());
-    return exit_some_failed;
-  }
+  });
 }

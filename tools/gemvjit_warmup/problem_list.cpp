@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "tools/common/printable.h"
+
 namespace gemvjit::tools {
 namespace {
 
@@ -69,12 +71,15 @@ ExitCode resolve_archs(gemvjit_context* context, const WarmupOptions& options, P
   return exit_done;
 }
 
-// The library's verdict on a target, before any shape can be blamed for it.
+// The library's verdict on a target, before any shape can be blamed for it: dequantize_rows is served wherever anything
+// is, and needs no tuning table.
 ExitCode check_arch(gemvjit_context* context, const std::string& arch, std::string& error) {
-  const gemvjit_problem problem = make_problem({.n = 128, .k = 128}, arch);
+  const gemvjit_problem problem = make_problem({.n = 128, .k = 128, .family = ShapeFamily::dequant}, arch);
   if (gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK) return exit_done;
-  error = fmt::format("--arch {}: {}; accepted: native, or a target such as sm_90a, several joined by commas. {}",
-                      arch.empty() ? "native" : arch, gemvjit_last_error(), describe_compiler(context));
+  error = fmt::format(
+      "--arch {}: {}; accepted: native, or sm_80 and newer that the NVRTC here lists, with the suffix a or f where the "
+      "target has one (sm_90a, sm_120f), several joined by commas. {}",
+      arch.empty() ? "native" : printable(arch), gemvjit_last_error(), describe_compiler(context));
   return exit_usage;
 }
 
@@ -96,7 +101,8 @@ ExitCode add_model(gemvjit_context* context, const std::string& path, const std:
   for (const SkippedTensor& tensor : model.skipped) {
     minor += tensor.minor ? 1 : 0;
     if (!tensor.minor) {
-      list.notes.push_back(fmt::format("skipped {} {} {}: {}", tensor.name, tensor.dtype, tensor.shape, tensor.reason));
+      list.notes.push_back(fmt::format("skipped {} {} {}: {}", printable(tensor.name), printable(tensor.dtype),
+                                       tensor.shape, tensor.reason));
     }
   }
   if (minor > 0)

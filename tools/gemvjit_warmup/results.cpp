@@ -85,7 +85,7 @@ const char* Results::status_word(const KernelResult& result) const {
   return "failed";
 }
 
-std::string Results::json(double seconds) const {
+nlohmann::ordered_json Results::json(double seconds) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const KernelResult& result : results_) {
     list.push_back({{"key", result.key},
@@ -100,14 +100,13 @@ std::string Results::json(double seconds) const {
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
   }
-  const nlohmann::ordered_json document{{"results", list},
-                                        {"summary",
-                                         {{"total", results_.size()},
-                                          {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
-                                          {"cached", count(GEMVJIT_OUTCOME_CACHED)},
-                                          {"failed", count(GEMVJIT_OUTCOME_FAILED)},
-                                          {"seconds", std::round(seconds * 1000) / 1000}}}};
-  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return {{"results", list},
+          {"summary",
+           {{"total", results_.size()},
+            {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
+            {"cached", count(GEMVJIT_OUTCOME_CACHED)},
+            {"failed", count(GEMVJIT_OUTCOME_FAILED)},
+            {"seconds", std::round(seconds * 1000) / 1000}}}};
 }
 
 std::string Results::table() const {
@@ -158,7 +157,9 @@ ExitCode Results::exit_code() const {
   };
   // What has one cause for many kernels comes first; a damaged entry says more than a missing one.
   if (any_status(GEMVJIT_CACHE_NOT_WRITABLE)) return exit_cache_not_writable;
-  if (any_status(GEMVJIT_NO_COMPILER) || any_status(GEMVJIT_NO_DRIVER)) return exit_environment;
+  if (any_status(GEMVJIT_NO_COMPILER) || any_status(GEMVJIT_NO_DRIVER) || any_status(GEMVJIT_CUDA_ERROR)) {
+    return exit_environment;
+  }
   if (mode_ == WarmupMode::check && any_status(GEMVJIT_ENTRY_DAMAGED)) return exit_entry_damaged;
   if (count(GEMVJIT_OUTCOME_FAILED) > 0) return exit_some_failed;
   if (mode_ == WarmupMode::check && count(GEMVJIT_OUTCOME_MISSING) > 0) return exit_not_warm;

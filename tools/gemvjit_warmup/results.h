@@ -3,6 +3,7 @@
 // Threads: add() may be called from the library's threads, one at a time; everything else afterwards, from one thread.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ class Results {
   // "compiled", "cached", "failed"; with --check also "missing" and "damaged"; with --dry-run "planned".
   const char* status_word(const KernelResult& result) const;
   // The one document of --json.
-  std::string json(double seconds) const;
+  nlohmann::ordered_json json(double seconds) const;
   // For people: a table, then a line that sums up.
   std::string table() const;
   std::string summary(double seconds) const;

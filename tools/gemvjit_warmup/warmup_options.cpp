@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -16,9 +16,9 @@ constexpr const char* description =
     "Needs libnvrtc for what is not cached yet, and a GPU only for --arch native.";
 
 constexpr const char* footer =
-    "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU or "
-    "a\n"
-    "target unknown to NVRTC, 6 cache not writable, 7 a cache entry is damaged (--check), 9 not fully warm (--check),\n"
+    "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU, a\n"
+    "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is "
+    "damaged (--check), 9 not fully warm (--check),\n"
     "130 interrupted, finished work kept.\n"
     "Example: gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
 
@@ -32,8 +32,21 @@ void drop_repeats(std::vector<T>& values) {
 }
 
 int usage_error(const std::string& message) {
-  fmt::print(stderr, "gemvjit-warmup: {}\n", message);
+  complain(message);
   return exit_usage;
+}
+
+// Empty, or what is wrong with --nt.
+std::string read_nts(const std::vector<std::string>& values, std::vector<int>& nts) {
+  std::vector<std::string> parts;
+  const bool whole = split_at_commas(values, parts);
+  for (const std::string& part : parts) {
+    if (part != "1" && part != "2" && part != "4") {
+      return fmt::format("--nt {}: accepted: 1, 2 and 4, several joined by commas", printable(part));
+    }
+    nts.push_back(part[0] - '0');
+  }
+  return whole ? "" : "--nt: a value is empty; accepted: 1, 2 and 4, several joined by commas";
 }
 
 }  // namespace
@@ -45,7 +58,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.footer(footer);
   app.set_version_flag("--version", gemvjit_version());
 
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, archs, nts;
   std::string pdl = "on", cache_dir;
   bool dry_run = false, check = false;
   app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant][:silu]; nvfp4 if not said (repeatable)")
@@ -54,22 +67,19 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.add_option("--model", options.models, "folder of safetensors: every linear layer in it (repeatable)")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  app.add_option("--arch", options.archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
+  app.add_option("--arch", archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
       ->type_name("ARCHS")
-      ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--nt", options.nts, "8-token tiles: 1,2,4 (M <= 8*nt); all if not said")
+  app.add_option("--nt", nts, "8-token tiles: 1,2,4 (M <= 8*nt); all if not said")
       ->type_name("NTS")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({1, 2, 4}));
+      ->allow_extra_args(false);
   app.add_option("--pdl", pdl, "programmatic dependent launch allowed: on, off or both; on if not said")
       ->type_name("on|off|both")
       ->check(CLI::IsMember({"on", "off", "both"}));
   CLI::Option* cache_option =
       app.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
           ->type_name("DIR");
-  app.add_option("-j,--jobs", options.jobs, "kernels compiled at a time; about 500 MB each")
+  app.add_option("-j,--jobs", options.jobs, "kernels compiled at a time, of at most 500 MB each")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
   CLI::Option* dry_option = app.add_flag("--dry-run", dry_run, "name the kernels, look up and compile nothing");
@@ -88,6 +98,13 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   }
   if (options.shapes.empty() && options.models.empty()) {
     return usage_error("nothing to warm: name shapes with --shape NxK or a model with --model DIR (see --help)");
+  }
+  if (!split_at_commas(archs, options.archs)) {
+    return usage_error("--arch: a target is empty; accepted: native, or targets such as sm_90a, joined by commas");
+  }
+  if (const std::string problem = read_nts(nts, options.nts); !problem.empty()) return usage_error(problem);
+  for (const std::string& model : options.models) {
+    if (model.empty()) return usage_error("--model is empty; name a folder or a .safetensors file");
   }
   if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
   if (*cache_option) options.cache_dir = cache_dir;

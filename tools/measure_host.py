@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-# Weight shapes of decode steps of common models (N x K): the same list as docs/performance.md.
+# Weight shapes of decode steps of common models (N x K).
 SHAPES = [
     (1024, 8192), (8192, 1024), (1536, 7168), (2048, 7168), (7168, 2048), (7168, 2304), (4096, 4096), (6144, 4096),
     (5120, 5120), (4096, 14336), (10240, 8192), (28672, 4096), (8192, 28672), (57344, 8192), (2880, 2880),

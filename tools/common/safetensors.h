@@ -19,7 +19,7 @@
 namespace gemvjit::tools {
 
 // Bytes of a header or an index; the format would allow a header of 100 MB. Headers are read as a stream that keeps
-// only the tensors, so that even the worst takes a few times its size.
+// only the tensors: a header full of the smallest ones (600,000) took 335 MiB, nonsense of the same size 36 MiB.
 inline constexpr std::uint64_t safetensors_header_limit = 32u << 20;
 
 struct Tensor {

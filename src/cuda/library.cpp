@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "src/base/sha256.h"
 
 namespace gemvjit::cuda {
 
@@ -29,43 +33,68 @@ bool blames_image(CUresult result) {
   }
 }
 
-Library::Library(Library&& other) noexcept
-    : driver_(std::move(other.driver_)),
-      library_(std::exchange(other.library_, nullptr)),
-      kernel_(std::exchange(other.kernel_, nullptr)) {}
+struct Library::Shared {
+  std::shared_ptr<const DriverApi> driver;  // kept, so that no other table gets its address
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  std::size_t users = 0;
+};
 
-Library& Library::operator=(Library&& other) noexcept {
-  if (this == &other) return *this;
-  driver_ = std::move(other.driver_);
-  library_ = std::exchange(other.library_, nullptr);
-  kernel_ = std::exchange(other.kernel_, nullptr);
-  return *this;
+namespace {
+
+// What is loaded in this process, by the driver's table, the bytes' digest and the kernel's name. Held only while
+// kernels are loaded or given back, never by a launch.
+using LoadedKey = std::tuple<const DriverApi*, Digest, std::string>;
+std::mutex loaded_mutex;
+
+template <typename Shared>
+std::map<LoadedKey, std::shared_ptr<Shared>>& loaded_libraries() {
+  static auto* const libraries = new std::map<LoadedKey, std::shared_ptr<Shared>>;  // outlives every static
+  return *libraries;
 }
+
+}  // namespace
 
 Result<Library> Library::load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
                               const std::string& entry_name, CUresult* result) {
   // The driver reads an ELF's own sizes; an empty buffer would have it read past the end.
   if (bytes.empty()) return Status(StatusCode::invalid_argument, "no bytes to load for kernel " + entry_name);
-  Library loaded;
+  const LoadedKey key{driver.get(), Sha256::of(bytes.data(), bytes.size()), entry_name};
+  const std::lock_guard lock(loaded_mutex);
+  Library library;
+  auto& libraries = loaded_libraries<Shared>();
+  if (const auto found = libraries.find(key); found != libraries.end()) {
+    library.shared_ = found->second;
+    ++library.shared_->users;
+    note(result, CUDA_SUCCESS);
+    return library;
+  }
+  auto loaded = std::make_shared<Shared>();
   // No options: the driver copies the bytes, and loads code into a context when a function is resolved there.
   const CUresult load =
-      driver->cuLibraryLoadData(&loaded.library_, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+      driver->cuLibraryLoadData(&loaded->library, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   note(result, load);
   GEMVJIT_TRY(
       cuda_status(*driver, load, fmt::format("cuLibraryLoadData of {} bytes for kernel {}", bytes.size(), entry_name)));
-  const CUresult found = driver->cuLibraryGetKernel(&loaded.kernel_, loaded.library_, entry_name.c_str());
+  const CUresult found = driver->cuLibraryGetKernel(&loaded->kernel, loaded->library, entry_name.c_str());
   note(result, found);
   GEMVJIT_TRY(cuda_status(*driver, found, fmt::format("cuLibraryGetKernel of {}", entry_name)));
-  loaded.driver_ = std::move(driver);
-  return loaded;
+  loaded->driver = std::move(driver);
+  loaded->users = 1;
+  libraries.emplace(key, loaded);
+  library.shared_ = std::move(loaded);
+  return library;
 }
 
+CUkernel Library::kernel() const { return shared_ == nullptr ? nullptr : shared_->kernel; }
+
 Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster, CUresult* result) const {
-  if (kernel_ == nullptr) return {StatusCode::internal_error, "Library::prepare without a loaded kernel"};
+  if (shared_ == nullptr) return {StatusCode::internal_error, "Library::prepare without a loaded kernel"};
+  const DriverApi& driver = *shared_->driver;
   const auto set = [&](CUfunction_attribute attribute, int value, const char* name) {
-    const CUresult set_result = driver_->cuKernelSetAttribute(attribute, value, kernel_, device);
+    const CUresult set_result = driver.cuKernelSetAttribute(attribute, value, shared_->kernel, device);
     note(result, set_result);
-    return cuda_status(*driver_, set_result,
+    return cuda_status(driver, set_result,
                        fmt::format("cuKernelSetAttribute {} = {} on device {}", name, value, device));
   };
   if (smem_bytes > smem_without_opt_in) {
@@ -78,16 +107,19 @@ Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_c
   // Resolving loads the code into the current context. Left to the first launch it would wait there for all running
   // kernels, which is a deadlock if one of them waits for this launch.
   CUfunction function = nullptr;
-  const CUresult resolved = driver_->cuKernelGetFunction(&function, kernel_);
+  const CUresult resolved = driver.cuKernelGetFunction(&function, shared_->kernel);
   note(result, resolved);
-  return cuda_status(*driver_, resolved, "cuKernelGetFunction");
+  return cuda_status(driver, resolved, "cuKernelGetFunction");
 }
 
 void Library::unload() {
-  if (library_ == nullptr || driver_ == nullptr) return;
-  driver_->cuLibraryUnload(library_);
-  library_ = nullptr;
-  kernel_ = nullptr;
+  if (shared_ == nullptr) return;
+  const std::lock_guard lock(loaded_mutex);
+  const std::shared_ptr<Shared> shared = std::move(shared_);
+  shared_ = nullptr;
+  if (--shared->users != 0) return;
+  shared->driver->cuLibraryUnload(shared->library);
+  std::erase_if(loaded_libraries<Shared>(), [&](const auto& entry) { return entry.second == shared; });
 }
 
 ContextGuard::ContextGuard(const DriverApi& driver, CUcontext context)

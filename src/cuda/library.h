@@ -13,15 +13,16 @@ namespace gemvjit::cuda {
 // another GPU, a kernel that is not in it. Not so: no memory, a context that is gone, an error left by earlier work.
 bool blames_image(CUresult result);
 
-// Loaded once a process (cuLibraryLoadData); the CUkernel is valid in every context. Movable. unload() is explicit and
-// never runs from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment.
-// For the same reason a library whose kernel was refused stays loaded: some other thread may be capturing. Threads:
-// const functions from any thread; unload() from one, when nobody uses the kernel any more.
+// Loaded once a process (cuLibraryLoadData), however many contexts ask for the same bytes; the CUkernel is valid in
+// every context. The driver gets it back when the last of them unloads it. Movable. unload() is explicit and never runs
+// from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment. For the same
+// reason a library whose kernel was refused stays loaded: some other thread may be capturing. Threads: const functions
+// from any thread; unload() from one, when nobody uses the kernel any more.
 class Library {
  public:
   Library() = default;  // holds nothing; kernel() is null
-  Library(Library&& other) noexcept;
-  Library& operator=(Library&& other) noexcept;  // what it held stays loaded
+  Library(Library&& other) noexcept = default;
+  Library& operator=(Library&& other) noexcept = default;  // what it held stays loaded
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library() = default;
@@ -31,7 +32,7 @@ class Library {
   // null, gets the driver's answer.
   static Result<Library> load(std::shared_ptr<const DriverApi> driver, const Bytes& bytes,
                               const std::string& entry_name, CUresult* result = nullptr);
-  CUkernel kernel() const { return kernel_; }
+  CUkernel kernel() const;
   // In the current context: resolve the function (so that a first launch loads nothing) and, above 48 KiB, set the
   // dynamic shared-memory limit on `device`.
   // `nonportable_cluster`: also allow clusters of more than 8 CTAs. `result` as for load().
@@ -40,9 +41,8 @@ class Library {
   void unload();
 
  private:
-  std::shared_ptr<const DriverApi> driver_;
-  CUlibrary library_ = nullptr;
-  CUkernel kernel_ = nullptr;
+  struct Shared;  // what all users of the same bytes hold
+  std::shared_ptr<Shared> shared_;
 };
 
 // Makes a context current in this thread for a scope and restores the caller's. status() says whether it is current;

@@ -145,6 +145,7 @@ TEST_F(LibraryTest, UnloadIsExplicitAndOnce) {
   }
   EXPECT_EQ(state.count("cuLibraryUnload"), 0u);
 
+  bytes.push_back(0);  // others than those that stay loaded
   auto loaded = Library::load(driver, bytes, "bf16_gemv");
   ASSERT_TRUE(loaded);
   Library moved = std::move(*loaded);
@@ -154,6 +155,28 @@ TEST_F(LibraryTest, UnloadIsExplicitAndOnce) {
   moved.unload();
   EXPECT_EQ(state.count("cuLibraryUnload"), 1u);
   EXPECT_EQ(moved.kernel(), nullptr);
+}
+
+TEST_F(LibraryTest, SameBytesAreLoadedOnceAProcess) {
+  auto first = Library::load(driver, bytes, "bf16_gemv"), second = Library::load(driver, bytes, "bf16_gemv");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(state.count("cuLibraryLoadData"), 1u);
+  EXPECT_EQ(first->kernel(), second->kernel());
+  Bytes other = bytes;
+  other.back() ^= 1;
+  auto third = Library::load(driver, other, "bf16_gemv");
+  ASSERT_TRUE(third);
+  EXPECT_EQ(state.count("cuLibraryLoadData"), 2u);
+
+  first->unload();
+  EXPECT_EQ(state.count("cuLibraryUnload"), 0u) << "the second still uses it";
+  second->unload();
+  EXPECT_EQ(state.count("cuLibraryUnload"), 1u);
+  auto again = Library::load(driver, bytes, "bf16_gemv");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(state.count("cuLibraryLoadData"), 3u) << "given back, so loaded anew";
+  again->unload();
+  third->unload();
 }
 
 TEST_F(LibraryTest, ContextGuardRestoresTheCallersContext) {

@@ -19,7 +19,7 @@ class LibraryTest : public ::testing::Test {
  protected:
   test::RecordingState state;
   std::shared_ptr<const DriverApi> driver = test::make_recording_driver(state);
-  const Bytes bytes = {0x7f, 'E', 'L', 'F'};
+  Bytes bytes = {0x7f, 'E', 'L', 'F'};
 };
 
 TEST_F(LibraryTest, LoadsAndLooksTheKernelUp) {

@@ -225,11 +225,13 @@ TEST_F(ResolverTest, AFailureThatSaysNothingOfTheEntryLeavesItAlone) {
     path = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates)->path;
   }
   const Bytes before = read_file(path, 1 << 20).value();
-  for (const bool missing : {false, true}) {
-    compilers.missing = missing;
+  enum class Setting { compiler_there, compiler_missing, sealed };
+  for (const Setting setting : {Setting::compiler_there, Setting::compiler_missing, Setting::sealed}) {
+    compilers.missing = setting == Setting::compiler_missing;
     for (const OtherFailure& failure : other_failures) {
       SCOPED_TRACE(failure.function);
       const auto context = make();
+      if (setting == Setting::sealed) context->seal();
       recording.errors = {{failure.function, failure.result}};
       const WorkItem wanted = item(*context, nvfp4(1024, 1024, 1));
       const auto ready = context->resolver().resolve(wanted.candidates, nullptr);

@@ -11,13 +11,13 @@ namespace gemvjit {
 // Weights are read once by this grid, so they are not kept in L1.
 __device__ __forceinline__ U32x4 ld_weight_16(const void* p) {
   U32x4 d;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
                : "l"(p));
   return d;
 }
 __device__ __forceinline__ void ld_weight_8(const void* p, u32& low, u32& high) {
-  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p));
+  asm volatile("ld.global.L1::no_allocate.L2::128B.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p));
 }
 // A scale's 32-byte sector also holds scales of neighbouring rows: kept in L1.
 __device__ __forceinline__ u16 ld_scale_2(const void* p) {
@@ -49,6 +49,54 @@ __device__ __forceinline__ u16 ld_x_2(const u16* p) {
   u16 d;
   asm volatile("ld.global.u16 %0, [%1];" : "=h"(d) : "l"(p) : "memory");
   return d;
+}
+
+// Shared memory is addressed by 32-bit addresses of its own state space.
+__device__ __forceinline__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+
+// 16 bytes from global to shared memory past the registers. The thread sees them after wait_for_copies(), the CTA after
+// a barrier that follows.
+__device__ __forceinline__ void copy_16_async(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy_weight_16_async(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy_4_async(u32 to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" : : "r"(to), "l"(from) : "memory");
+}
+// The copies so far become a group; wait until at most kPending groups are still on their way.
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kPending>
+__device__ __forceinline__ void wait_for_copies_but() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
+}
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// 16 bytes at a 16-byte aligned place; 2 bytes.
+__device__ __forceinline__ U32x4 ld_shared_16(u32 from) {
+  U32x4 d;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
+               : "r"(from)
+               : "memory");
+  return d;
+}
+__device__ __forceinline__ u16 ld_shared_2(u32 from) {
+  u16 d;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(d) : "r"(from) : "memory");
+  return d;
+}
+__device__ __forceinline__ u32 ld_shared_4(u32 from) {
+  u32 d;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(d) : "r"(from) : "memory");
+  return d;
+}
+__device__ __forceinline__ void st_shared_16(u32 to, const U32x4& value) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(to), "r"(value.v[0]), "r"(value.v[1]), "r"(value.v[2]), "r"(value.v[3])
+               : "memory");
 }
 
 }  // namespace gemvjit

@@ -8,8 +8,8 @@
 
 namespace gemvjit {
 
-inline constexpr int kPartialStride = gemv_partial_stride(kGeometry);   // floats from row to row
-inline constexpr int kPartialFloats = gemv_partial_floats(kGeometry);   // floats from warp to warp
+inline constexpr int kPartialStride = gemv_partial_stride(kGeometry);  // floats from row to row
+inline constexpr int kPartialFloats = gemv_partial_floats(kGeometry);  // floats from warp to warp
 inline constexpr int kRowsPerCta = kTilesPerCta * kRowsPerTile;
 inline constexpr int kOutRowsPerCta = kSilu ? kRowsPerCta / 2 : kRowsPerCta;
 
@@ -54,9 +54,11 @@ __device__ __forceinline__ u16 silu_mul(float gate_sum, float up_sum) {
 }
 
 // All threads of the CTA. `finish` turns an FP32 sum into the value before its rounding (the global scale).
-// Writes out[token][column] for the tokens below m and the columns of this CTA.
+// Writes out[token][column] for the tokens below m and the columns of this CTA. `partial` may be written again after
+// the next barrier of the CTA, or with a cluster of the cluster.
 template <typename Finish>
-__device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 first_tile, int m, const Finish& finish) {
+__device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 first_tile, int m,
+                                                 const Finish& finish) {
   __syncthreads();
   const u32 rank = kClusterK > 1 ? cluster_rank() : 0;
   float* cta_total = partial + kWarpsK * kPartialFloats;
@@ -70,22 +72,22 @@ __device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 f
   const auto total = [&](int row, int token) {
     return finish(kClusterK > 1 ? sum_over_cluster(cta_total, row, token) : sum_over_warps(partial, row, token));
   };
-  // Neighbouring threads take neighbouring columns; the CTAs of a cluster take turns of a CTA's width.
+  // Neighbouring threads take neighbouring rows of the CTA; the CTAs of a cluster take turns of a CTA's width.
   for (int e = threadIdx.x + static_cast<int>(rank) * kThreads; e < kOutRowsPerCta * m; e += kThreads * kClusterK) {
     const int out_row = e % kOutRowsPerCta, token = e / kOutRowsPerCta;
+    const int g = out_row % kRowsPerHalf;
     if constexpr (kSilu) {
-      const int tile = out_row / kRowsPerHalf, g = out_row % kRowsPerHalf;
+      const int tile = out_row / kRowsPerHalf;
       if (!half_is_valid(first_tile + tile, 0)) continue;
       const int gate_row = tile * kRowsPerTile + g;
-      out[token * kOutN + (first_tile + tile) * kRowsPerHalf + g] =
+      out[token * kOutN + row_of(first_tile + tile, 0, g)] =
           silu_mul(total(gate_row, token), total(gate_row + kRowsPerHalf, token));
     } else {
-      const i64 column = first_tile * kRowsPerTile + out_row;
-      if (kHasRowTail && column >= kN) continue;
-      out[token * kOutN + column] = bf16_from_float(total(out_row, token));
+      const int tile = out_row / kRowsPerTile, half = out_row / kRowsPerHalf % 2;
+      if (!half_is_valid(first_tile + tile, half)) continue;
+      out[token * kOutN + row_of(first_tile + tile, half, g)] = bf16_from_float(total(out_row, token));
     }
   }
-  if constexpr (kClusterK > 1) cluster_barrier();  // stay until the peers have read
 }
 
 }  // namespace gemvjit

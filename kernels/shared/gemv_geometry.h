@@ -9,12 +9,13 @@
 
 namespace gemvjit {
 
-inline constexpr int kTokensPerTile = 8;      // columns of one MMA
-inline constexpr int kRowsPerHalf = 8;        // weight rows of half an MMA tile
-inline constexpr int kRowsPerTile = 16;       // rows of one MMA
-inline constexpr int kNvfp4StepK = 128;       // k of one step of a warp: 16 bytes of codes a thread and row
-inline constexpr int kBf16StepK = 64;         // k of one step of a warp: 2 x 16 bytes a thread and row
-inline constexpr int kScaleBlockK = 16;       // k that share one E4M3 scale
+inline constexpr int kNvfp4Family = 1;    // families whose bodies the shared code must tell apart
+inline constexpr int kTokensPerTile = 8;  // columns of one MMA
+inline constexpr int kRowsPerHalf = 8;    // weight rows of half an MMA tile
+inline constexpr int kRowsPerTile = 16;   // rows of one MMA
+inline constexpr int kNvfp4StepK = 128;   // k of one step of a warp: 16 bytes of codes a thread and row
+inline constexpr int kBf16StepK = 64;     // k of one step of a warp: 2 x 16 bytes a thread and row
+inline constexpr int kScaleBlockK = 16;   // k that share one E4M3 scale
 inline constexpr int kWarpSize = 32;
 inline constexpr int kMaxM = 32;
 
@@ -24,28 +25,75 @@ struct GemvGeometry {
   int cluster_k;  // CTAs of a cluster that split K
   int row_tiles;  // MMA tiles of a warp over N
   int nt;         // token tiles
+  int stages;     // steps of weights that a warp keeps in flight
+  int rounds;     // row groups a CTA works through, one after another
+  int x_path;     // 0: x from global memory to registers; else staged, at most 8 KiB << x_path at a time
+  int variant;    // kDirectVariant or kAsyncVariant
 };
+inline constexpr int kDirectVariant = 0, kAsyncVariant = 1;
 
 inline constexpr int gemv_threads(const GemvGeometry& g) { return g.warps_k * g.warps_n * kWarpSize; }
 
-// MMA tiles of a CTA. A tile stands for 16 weight rows (with silu_mul: 8 gate rows and 8 up rows).
+// MMA tiles of a CTA in a round. A tile stands for 16 weight rows (with silu_mul: 8 gate rows and 8 up rows).
 inline constexpr int gemv_tiles_per_cta(const GemvGeometry& g) { return g.warps_n * g.row_tiles; }
 
-// CTAs over N, not counting the cluster: ceil(n / rows of a CTA).
-inline constexpr long long gemv_ctas_over_n(long long n, const GemvGeometry& g) {
+// Row groups (what a CTA works on in one round), and CTAs over N, not counting the cluster. CTA c takes the groups c,
+// c + CTAs, c + 2 CTAs, ...
+inline constexpr long long gemv_row_groups(long long n, const GemvGeometry& g) {
   const long long rows = static_cast<long long>(gemv_tiles_per_cta(g)) * kRowsPerTile;
   return (n + rows - 1) / rows;
 }
+inline constexpr long long gemv_ctas_over_n(long long n, const GemvGeometry& g) {
+  return (gemv_row_groups(n, g) + g.rounds - 1) / g.rounds;
+}
+
+// A CTA's share of K in steps: an equal part for each CTA of the cluster.
+inline constexpr int gemv_share_steps(long long k, int step_k, const GemvGeometry& g) {
+  const long long steps = (k + step_k - 1) / step_k;
+  return static_cast<int>((steps + g.cluster_k - 1) / g.cluster_k);
+}
+// A turn: the steps of a CTA from one refill of a ring slot to the next (direct), or one step a warp (async); and how
+// many turns a share takes.
+inline constexpr int gemv_turn_steps(const GemvGeometry& g) {
+  return g.variant == kDirectVariant ? g.warps_k * g.stages : g.warps_k;
+}
+inline constexpr int gemv_turns(long long k, int step_k, const GemvGeometry& g) {
+  return (gemv_share_steps(k, step_k, g) + gemv_turn_steps(g) - 1) / gemv_turn_steps(g);
+}
 
 // Partial sums: one float for each (warp over K, row of the CTA, token). The odd stride lets neighbouring threads read
-// neighbouring rows of one token from different banks.
+// neighbouring rows of one token from different banks. With several rounds there are two buffers in turn.
 inline constexpr int gemv_partial_stride(const GemvGeometry& g) { return g.nt * kTokensPerTile + 1; }
 inline constexpr int gemv_partial_floats(const GemvGeometry& g) {
   return gemv_tiles_per_cta(g) * kRowsPerTile * gemv_partial_stride(g);
 }
-// Dynamic shared memory of a CTA in bytes.
-inline constexpr int gemv_smem_bytes(const GemvGeometry& g) {
-  return (g.warps_k + (g.cluster_k > 1 ? 1 : 0)) * gemv_partial_floats(g) * 4;
+inline constexpr int gemv_partial_buffer_floats(const GemvGeometry& g) {
+  return (g.warps_k + (g.cluster_k > 1 ? 1 : 0)) * gemv_partial_floats(g);
+}
+inline constexpr int gemv_partial_bytes(const GemvGeometry& g) {
+  return (g.rounds > 1 ? 2 : 1) * gemv_partial_buffer_floats(g) * 4;
+}
+
+// Staged x: whole turns of the CTA's share of K at a time, as many as the budget holds for all 8 * nt tokens; 0 if not
+// even one fits. A few bytes between the tokens' rows keep neighbouring tokens in different banks; how many depends on
+// the order within a step (Weights::piece_offset in kernels/device).
+inline constexpr int gemv_x_turn_bytes(int step_k, const GemvGeometry& g) { return gemv_turn_steps(g) * step_k * 2; }
+inline constexpr int gemv_x_chunk_turns(long long k, int step_k, const GemvGeometry& g) {
+  if (g.x_path == 0) return 0;
+  const int fit = (8192 << g.x_path) / (gemv_x_turn_bytes(step_k, g) * kTokensPerTile * g.nt);
+  const int turns = gemv_turns(k, step_k, g);
+  return fit < turns ? fit : turns;
+}
+inline constexpr int gemv_x_token_bytes(long long k, int step_k, const GemvGeometry& g) {
+  if (g.x_path == 0) return 0;
+  return gemv_x_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + (step_k == kNvfp4StepK ? 16 : 64);
+}
+
+// The async variant's ring in shared memory: [warp][stage][row of the warp] a step's bytes of a row (row_step_bytes), and
+// for NVFP4 16 bytes more, four times 32 bits that hold two scales each.
+inline constexpr int gemv_ring_bytes(int row_step_bytes, bool has_scales, const GemvGeometry& g) {
+  if (g.variant != kAsyncVariant) return 0;
+  return g.warps_k * g.warps_n * g.stages * g.row_tiles * kRowsPerTile * (row_step_bytes + (has_scales ? 16 : 0));
 }
 
 // dequantize_rows: a thread makes 16 outputs (one scale block) at a time; CTAs stride over the rest.

@@ -18,7 +18,8 @@ enum class Family : unsigned { nvfp4_gemv = 1, bf16_gemv = 2, dequantize_rows = 
 
 // How to do it; values as in kernel_flags.h.
 struct TileConfig {
-  unsigned variant = 0, warps_k = 8, warps_n = 1, cluster_k = 1, row_tiles = 1, stages = 4, x_path = 0, release = 0;
+  unsigned variant = 0, warps_k = 8, warps_n = 1, cluster_k = 1, row_tiles = 1, stages = 4, x_path = 0, release = 0,
+           rounds = 1, min_ctas = 1;
   bool operator==(const TileConfig&) const = default;
 };
 

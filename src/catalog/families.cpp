@@ -11,17 +11,20 @@ using namespace std::string_view_literals;
 
 // What NVRTC is given; the compiler reads nothing else, so a list that lacks a file cannot compile.
 constexpr std::array kNvfp4Sources = {
-    "kernels/nvfp4_gemv.cu"sv,          "kernels/shared/gemv_geometry.h"sv, "kernels/shared/nvfp4_layout.h"sv,
-    "kernels/device/types.cuh"sv,       "kernels/device/ptx_memory.cuh"sv,  "kernels/device/ptx_mma.cuh"sv,
-    "kernels/device/ptx_cluster.cuh"sv, "kernels/device/ptx_pdl.cuh"sv,     "kernels/device/nvfp4_decode.cuh"sv,
-    "kernels/device/row_map.cuh"sv,     "kernels/device/x_fragment.cuh"sv,  "kernels/device/reduce_store.cuh"sv,
+    "kernels/nvfp4_gemv.cu"sv,           "kernels/device/nvfp4_weights.cuh"sv, "kernels/device/nvfp4_decode.cuh"sv,
+    "kernels/shared/nvfp4_layout.h"sv,   "kernels/shared/gemv_geometry.h"sv,   "kernels/device/types.cuh"sv,
+    "kernels/device/ptx_memory.cuh"sv,   "kernels/device/ptx_mma.cuh"sv,       "kernels/device/ptx_cluster.cuh"sv,
+    "kernels/device/ptx_pdl.cuh"sv,      "kernels/device/row_map.cuh"sv,       "kernels/device/x_path.cuh"sv,
+    "kernels/device/reduce_store.cuh"sv, "kernels/device/gemv_body.cuh"sv,     "kernels/device/gemv_direct.cuh"sv,
+    "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,
+
 };
 constexpr std::array kBf16Sources = {
-    "kernels/bf16_gemv.cu"sv,          "kernels/shared/gemv_geometry.h"sv,
-    "kernels/device/types.cuh"sv,      "kernels/device/ptx_memory.cuh"sv,
-    "kernels/device/ptx_mma.cuh"sv,    "kernels/device/ptx_cluster.cuh"sv,
-    "kernels/device/ptx_pdl.cuh"sv,    "kernels/device/row_map.cuh"sv,
-    "kernels/device/x_fragment.cuh"sv, "kernels/device/reduce_store.cuh"sv,
+    "kernels/bf16_gemv.cu"sv,           "kernels/device/bf16_weights.cuh"sv, "kernels/shared/gemv_geometry.h"sv,
+    "kernels/device/types.cuh"sv,       "kernels/device/ptx_memory.cuh"sv,   "kernels/device/ptx_mma.cuh"sv,
+    "kernels/device/ptx_cluster.cuh"sv, "kernels/device/ptx_pdl.cuh"sv,      "kernels/device/row_map.cuh"sv,
+    "kernels/device/x_path.cuh"sv,      "kernels/device/reduce_store.cuh"sv, "kernels/device/gemv_body.cuh"sv,
+    "kernels/device/gemv_direct.cuh"sv, "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,
 };
 constexpr std::array kDequantizeSources = {
     "kernels/dequantize_rows.cu"sv,      "kernels/shared/gemv_geometry.h"sv, "kernels/shared/nvfp4_layout.h"sv,

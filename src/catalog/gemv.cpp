@@ -15,7 +15,8 @@ namespace {
 constexpr TileField kTileFields[] = {
     {"variant", &TileConfig::variant},     {"warps_k", &TileConfig::warps_k},     {"warps_n", &TileConfig::warps_n},
     {"cluster_k", &TileConfig::cluster_k}, {"row_tiles", &TileConfig::row_tiles}, {"stages", &TileConfig::stages},
-    {"x_path", &TileConfig::x_path},       {"release", &TileConfig::release},
+    {"x_path", &TileConfig::x_path},       {"release", &TileConfig::release},     {"rounds", &TileConfig::rounds},
+    {"min_ctas", &TileConfig::min_ctas},
 };
 
 const FlagField& field_of(const TileField& tile_field) {
@@ -30,8 +31,32 @@ constexpr std::int64_t kMaxN = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxK = std::int64_t{1} << 27;
 
 GemvGeometry geometry(const TileConfig& tile, int nt) {
-  return {static_cast<int>(tile.warps_k), static_cast<int>(tile.warps_n), static_cast<int>(tile.cluster_k),
-          static_cast<int>(tile.row_tiles), nt};
+  return {static_cast<int>(tile.warps_k),
+          static_cast<int>(tile.warps_n),
+          static_cast<int>(tile.cluster_k),
+          static_cast<int>(tile.row_tiles),
+          nt,
+          static_cast<int>(tile.stages),
+          static_cast<int>(tile.rounds),
+          static_cast<int>(tile.x_path),
+          static_cast<int>(tile.variant)};
+}
+
+int step_k(Family family) { return family == Family::bf16_gemv ? kBf16StepK : kNvfp4StepK; }
+
+int ring_bytes(const KernelSpec& spec, const GemvGeometry& g) {
+  const bool nvfp4 = spec.family == Family::nvfp4_gemv;
+  const int row_step_bytes = nvfp4 ? kNvfp4StepK / 2 : kBf16StepK * 2;
+  return gemv_ring_bytes(row_step_bytes, nvfp4, g);
+}
+
+int x_token_bytes(const KernelSpec& spec, const GemvGeometry& g) {
+  return gemv_x_token_bytes(spec.key.k, step_k(spec.family), g);
+}
+
+// With all tokens.
+int smem_bytes(const KernelSpec& spec, const GemvGeometry& g) {
+  return ring_bytes(spec, g) + gemv_partial_bytes(g) + x_token_bytes(spec, g) * g.nt * kTokensPerTile;
 }
 
 Status refuse(const KernelKey& key, std::string reason) {
@@ -48,24 +73,33 @@ bool is_one_of(unsigned value, std::initializer_list<unsigned> accepted) {
 // The tile of a GEMV family on an arch: ranges, threads, registers' worth of accumulators, shared memory, clusters.
 Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   const TileConfig& tile = spec.tile;
-  if (tile.variant != 0) return refuse(spec.key, "variant must be 0");
-  if (tile.x_path != 0) return refuse(spec.key, "x_path must be 0");
+  if (tile.variant > 1) return refuse(spec.key, "variant must be 0 or 1");
+  if (tile.x_path > 4) return refuse(spec.key, "x_path must be 0..4");
   if (tile.warps_k < 1 || tile.warps_k > 16) return refuse(spec.key, "warps_k must be 1..16");
   if (tile.warps_n < 1 || tile.warps_n > 8) return refuse(spec.key, "warps_n must be 1..8");
   if (tile.warps_k * tile.warps_n > 16) return refuse(spec.key, "warps_k * warps_n must be at most 16");
   if (!is_one_of(tile.row_tiles, {1, 2, 4})) return refuse(spec.key, "row_tiles must be 1, 2 or 4");
-  if (tile.row_tiles * static_cast<unsigned>(spec.key.nt) > 8)
-    return refuse(spec.key, "row_tiles * nt must be at most 8");
-  if (tile.stages < 1 || tile.stages > 8) return refuse(spec.key, "stages must be 1..8");
-  if (tile.stages * tile.row_tiles > 8) return refuse(spec.key, "stages * row_tiles must be at most 8");
+  if (tile.row_tiles * static_cast<unsigned>(spec.key.nt) > 16)
+    return refuse(spec.key, "row_tiles * nt must be at most 16");
+  const unsigned most_stages = tile.variant == kAsyncVariant ? 15 : 8;
+  if (tile.stages < 1 || tile.stages > most_stages)
+    return refuse(spec.key, fmt::format("stages must be 1..{} for variant {}", most_stages, tile.variant));
+  if (tile.variant == kDirectVariant && tile.stages * tile.row_tiles > 8)
+    return refuse(spec.key, "stages * row_tiles must be at most 8");
+  if (tile.variant == kAsyncVariant && spec.family == Family::nvfp4_gemv && spec.key.k % 32 != 0)
+    return refuse(spec.key, "variant 1 copies 16 bytes of codes at a time and needs K in multiples of 32");
+  if (tile.min_ctas < 1 || tile.min_ctas > 8) return refuse(spec.key, "min_ctas must be 1..8");
   if (tile.release > 1) return refuse(spec.key, "release must be 0 or 1");
   if (!is_one_of(tile.cluster_k, {1, 2, 4, 8})) return refuse(spec.key, "cluster_k must be 1, 2, 4 or 8");
   if (tile.cluster_k > 1 && !facts.has_clusters) {
     return refuse(spec.key, fmt::format("{} has no thread block clusters", spec.key.arch.text()));
   }
   const GemvGeometry g = geometry(tile, spec.key.nt);
-  if (gemv_smem_bytes(g) > facts.max_smem_bytes_per_cta) {
-    return refuse(spec.key, fmt::format("needs {} bytes of shared memory, {} has {} for a CTA", gemv_smem_bytes(g),
+  if (g.x_path != 0 && gemv_x_chunk_turns(spec.key.k, step_k(spec.family), g) == 0) {
+    return refuse(spec.key, fmt::format("x_path {} holds {} KiB of x, a turn has more", g.x_path, 8 << g.x_path));
+  }
+  if (smem_bytes(spec, g) > facts.max_smem_bytes_per_cta) {
+    return refuse(spec.key, fmt::format("needs {} bytes of shared memory, {} has {} for a CTA", smem_bytes(spec, g),
                                         spec.key.arch.text(), facts.max_smem_bytes_per_cta));
   }
   if (gemv_ctas_over_n(spec.key.n, g) * g.cluster_k > std::numeric_limits<std::int32_t>::max()) {
@@ -199,7 +233,9 @@ LaunchConfig launch_config(const KernelSpec& spec) {
   config.grid_x = static_cast<unsigned>(gemv_ctas_over_n(spec.key.n, g) * g.cluster_k);
   config.block_x = static_cast<unsigned>(gemv_threads(g));
   config.cluster_x = spec.tile.cluster_k;
-  config.smem_bytes = static_cast<unsigned>(gemv_smem_bytes(g));
+  config.smem_bytes = static_cast<unsigned>(smem_bytes(spec, g));
+  config.smem_token_bytes = static_cast<unsigned>(x_token_bytes(spec, g));
+  config.max_tokens = static_cast<unsigned>(spec.key.nt * kTokensPerTile);
   return config;
 }
 

@@ -20,8 +20,8 @@ void marshal_attributes(const LaunchConfig& config, LaunchAttributes& out) {
   }
 }
 
-CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConfig& config, void** kernel_arguments,
-                CUstream stream) {
+CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConfig& config, unsigned m,
+                void** kernel_arguments, CUstream stream) {
   LaunchAttributes attributes;
   marshal_attributes(config, attributes);
   CUlaunchConfig driver_config{};
@@ -31,7 +31,7 @@ CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConf
   driver_config.blockDimX = config.block_x;
   driver_config.blockDimY = 1;
   driver_config.blockDimZ = 1;
-  driver_config.sharedMemBytes = config.smem_bytes;
+  driver_config.sharedMemBytes = config.smem_token_bytes == 0 ? config.smem_bytes : config.smem_bytes_for(m);
   driver_config.hStream = stream;
   driver_config.attrs = attributes.attributes.data();
   driver_config.numAttrs = attributes.count;

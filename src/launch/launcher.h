@@ -18,10 +18,11 @@ struct LaunchAttributes {
 // Cluster dimension if the cluster is larger than 1; programmatic stream serialization if config.pdl.
 void marshal_attributes(const LaunchConfig& config, LaunchAttributes& out);
 
-// One cuLaunchKernelEx; `kernel_arguments` as the driver wants them: an array of pointers to the arguments. The raw
-// result, so that the caller makes a message only when there is a failure to tell.
-CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConfig& config, void** kernel_arguments,
-                CUstream stream);
+// One cuLaunchKernelEx for m tokens (any m where the kernel has none); `kernel_arguments` as the driver wants them: an
+// array of pointers to the arguments. The raw result, so that the caller makes a message only when there is a failure
+// to tell.
+CUresult launch(const cuda::DriverApi& driver, CUkernel kernel, const LaunchConfig& config, unsigned m,
+                void** kernel_arguments, CUstream stream);
 
 // The kernels' parameters, in order and type as the .cu files declare them.
 struct GemvArguments {

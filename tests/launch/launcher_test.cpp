@@ -85,7 +85,7 @@ TEST(Launch, EverythingArrivesForAGemv) {
   auto pointers = argument_pointers(arguments);
   const auto kernel = static_cast<CUkernel>(address(0x77));
   const auto stream = static_cast<CUstream>(address(0x99));
-  EXPECT_EQ(launch(*driver, kernel, config_of(2, true), pointers.data(), stream), CUDA_SUCCESS);
+  EXPECT_EQ(launch(*driver, kernel, config_of(2, true), 1, pointers.data(), stream), CUDA_SUCCESS);
 
   EXPECT_THAT(state.calls(), ::testing::ElementsAre("cuLaunchKernelEx"));  // and no other call of the driver
   ASSERT_EQ(state.launches().size(), 1u);
@@ -113,7 +113,7 @@ TEST(Launch, EverythingArrivesForDequantizeRows) {
   int weight = 0, scale = 0, out = 0;
   DequantizeArguments arguments{&weight, &scale, &out};
   auto pointers = argument_pointers(arguments);
-  EXPECT_EQ(launch(*driver, nullptr, config_of(1, false), pointers.data(), nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(launch(*driver, nullptr, config_of(1, false), 1, pointers.data(), nullptr), CUDA_SUCCESS);
   ASSERT_EQ(state.launches().size(), 1u);
   const RecordedLaunch seen = state.launches()[0];
   EXPECT_TRUE(seen.attributes.empty());

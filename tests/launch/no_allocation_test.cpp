@@ -52,7 +52,7 @@ TEST(LaunchPath, AllocatesNothing) {
   const long before = allocations;
   for (int i = 0; i < 100; ++i) {
     auto pointers = argument_pointers(arguments);
-    const CUresult one = launch(driver, nullptr, config, pointers.data(), nullptr);
+    const CUresult one = launch(driver, nullptr, config, 1, pointers.data(), nullptr);
     if (one != CUDA_SUCCESS) result = one;
   }
   const long after = allocations;

@@ -1,0 +1,21 @@
+// A GEMV from its parameters to `out`, by the variant of the key.
+#pragma once
+
+#include "kernels/device/gemv_async.cuh"
+#include "kernels/device/gemv_direct.cuh"
+
+namespace gemvjit {
+
+template <typename Weights, typename Finish>
+__device__ __forceinline__ void run_gemv(Weights& weights, const void* x, i64 x_row_stride, void* out, int m,
+                                         const Lane& lane, const Finish& finish) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  if constexpr (kVariant == kAsyncVariant) {
+    gemv_async(weights, x, x_row_stride, out, m, lane, shared, finish);
+  } else {
+    gemv_direct(weights, x, x_row_stride, out, m, lane, shared, finish);
+  }
+  if constexpr (kClusterK > 1) cluster_barrier();  // stay until the peers have read
+}
+
+}  // namespace gemvjit

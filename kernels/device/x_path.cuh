@@ -1,0 +1,217 @@
+// How activations travel from global memory to MMA fragments. A step's x is kPieces pieces of 8 consecutive k for each
+// lane t of a quad and token; Weights::piece_k says where in the step a piece lies, and Weights::arrange puts its 8
+// values in the order in which the weights come out of their decoder.
+//
+// Direct: each warp reads its pieces itself, step by step, and arranges them at each use. Staged: all threads of the
+// CTA bring the CTA's share of K into shared memory; whole if it fits in the budget, else in chunks of turns.
+// Staged rows are [token][step of the share][vectors of 8 k].
+//
+// A lane whose token does not exist reads the last one's instead: its column of the product is never stored.
+#pragma once
+
+#include "kernel_config.h"
+#include "kernels/device/ptx_memory.cuh"
+#include "kernels/device/row_map.cuh"
+
+namespace gemvjit {
+
+// The part of K that a CTA works on, in steps. A turn is what the CTA does between two looks at the ring.
+template <typename Weights>
+struct KShare {
+  static constexpr int kSteps = gemv_share_steps(kK, Weights::kStepK, kGeometry);
+  static constexpr int kTurns = gemv_turns(kK, Weights::kStepK, kGeometry);
+  static constexpr int kTurnSteps = gemv_turn_steps(kGeometry);
+};
+
+__device__ __forceinline__ bool is_vector_aligned(const void* x, i64 row_stride) {
+  return ((reinterpret_cast<u64>(x) & 15) | (static_cast<u64>(row_stride) & 7)) == 0;
+}
+
+// 8 consecutive elements one by one, for rows at any multiple of 2 bytes.
+__device__ __forceinline__ U32x4 ld_x_8x2(const u16* p) {
+  U32x4 d;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    d.v[i] = static_cast<u32>(ld_x_2(p + 2 * i)) | static_cast<u32>(ld_x_2(p + 2 * i + 1)) << 16;
+  }
+  return d;
+}
+
+template <typename Weights>
+class DirectX {
+ public:
+  __device__ __forceinline__ DirectX(u32, const void* x, i64 row_stride, int m, int, int g, int t)
+      : t_(t), vector_aligned_(is_vector_aligned(x, row_stride)) {
+#pragma unroll
+    for (int n = 0; n < kNt; ++n) {
+      const int token = n * kTokensPerTile + g;
+      row_[n] = static_cast<const u16*>(x) + (token < m ? token : m - 1) * row_stride;
+    }
+  }
+  __device__ __forceinline__ void begin_turn(int, int) {}
+
+  // Step l of the share that begins at step `share`. The choice between wide and narrow loads is made once for all
+  // pieces, and the loads are not conditional, so that they are in flight together.
+  __device__ __forceinline__ void begin_step(int share, int l) {
+    const int first_k = (share + l) * Weights::kStepK;
+    if (vector_aligned_) {
+      load_all(first_k, [](const u16* p) { return ld_x_16(p); });
+    } else {
+      load_all(first_k, [](const u16* p) { return ld_x_8x2(p); });
+    }
+    if constexpr (Weights::kHasKTail) {
+#pragma unroll
+      for (int piece = 0; piece < Weights::kPieces; ++piece) {
+        if (first_k + Weights::piece_k(piece, t_) < kK) continue;
+#pragma unroll
+        for (int n = 0; n < kNt; ++n) pieces_[n][piece] = U32x4{{0, 0, 0, 0}};
+      }
+    }
+  }
+  __device__ __forceinline__ U32x4 fragment(int n, int piece) const { return Weights::arrange(pieces_[n][piece]); }
+
+ private:
+  template <typename Load>
+  __device__ __forceinline__ void load_all(int first_k, const Load& load) {
+#pragma unroll
+    for (int n = 0; n < kNt; ++n) {
+#pragma unroll
+      for (int piece = 0; piece < Weights::kPieces; ++piece) {
+        int k = first_k + Weights::piece_k(piece, t_);
+        if (Weights::kHasKTail && k >= kK) k = 0;
+        pieces_[n][piece] = load(row_[n] + k);
+      }
+    }
+  }
+
+  int t_;
+  bool vector_aligned_;
+  const u16* row_[kNt];
+  U32x4 pieces_[kNt][Weights::kPieces];
+};
+
+template <typename Weights>
+class StagedX {
+ public:
+  __device__ __forceinline__ StagedX(u32 area, const void* x, i64 row_stride, int m, int rank, int g, int t)
+      : area_(area), x_(static_cast<const u16*>(x)), row_stride_(row_stride), m_(m),
+        share_k_(rank * Share::kSteps * Weights::kStepK) {
+#pragma unroll
+    for (int n = 0; n < kNt; ++n) {
+      const int token = n * kTokensPerTile + g;
+      row_[n] = static_cast<u32>((token < m ? token : m - 1) * kTokenBytes);
+    }
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      lane_[group] = area + Weights::piece_offset(group * Weights::kPieceGroup, t);
+    }
+    if constexpr (kChunkTurns == Share::kTurns) stage(0);
+  }
+
+  __device__ __forceinline__ void begin_turn(int round, int turn) {
+    if (kChunkTurns != Share::kTurns && turn % kChunkTurns == 0) {
+      if (round + turn != 0) __syncthreads();  // all have read the chunk before
+      stage(turn);
+      chunk_step_ = turn * Share::kTurnSteps;
+    }
+  }
+  __device__ __forceinline__ void begin_step(int, int l) {
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) at_[group] = lane_[group] + static_cast<u32>((l - chunk_step_) * kStepBytes);
+  }
+
+  __device__ __forceinline__ U32x4 fragment(int n, int piece) const {
+    const U32x4 v = ld_shared_16(at_[piece / Weights::kPieceGroup] + row_[n] +
+                                 piece % Weights::kPieceGroup * Weights::kPieceDistance);
+    return kArrangeOnce ? v : Weights::arrange(v);
+  }
+
+ private:
+  using Share = KShare<Weights>;
+  static constexpr int kGroups = Weights::kPieces / Weights::kPieceGroup;
+  static constexpr int kChunkTurns = kXPath == 0 ? 1 : gemv_x_chunk_turns(kK, Weights::kStepK, kGeometry);
+  static constexpr int kStepBytes = Weights::kStepK * 2;
+  static constexpr int kTokenBytes = gemv_x_token_bytes(kK, Weights::kStepK, kGeometry);
+  static_assert(kStepBytes == Weights::kPieces * 64);
+  static_assert(kChunkTurns > 0, "the budget of staged x holds no turn");
+
+  // Arranging all of x in place costs two passes through shared memory; arranging at use costs its instructions again for
+  // every row group that uses the vector.
+  static constexpr bool kArrangeOnce = kRounds * kWarpsN >= 4;
+
+  // Vectors of 8 k of a token in a chunk, consecutive in x. A pass takes kPassVectors of kPassTokens tokens, one vector
+  // a thread; a pass is a whole number of steps, so that a thread's place within a step is always the same.
+  static constexpr int kStepVectors = Weights::kPieces * 4;
+  static constexpr int kVectors = kChunkTurns * Share::kTurnSteps * kStepVectors;
+  static constexpr int kPassVectors = kVectors < kThreads ? kVectors : kThreads;
+  static constexpr int kPassTokens = kThreads / kPassVectors;
+  static constexpr int kPasses = (kVectors + kPassVectors - 1) / kPassVectors;
+  static_assert(kPassVectors % kStepVectors == 0);
+
+  // The chunk that begins at `turn` into the area; ends with a barrier. Where rows are aligned all copies are in flight
+  // at once, and each thread arranges in place what it has copied itself.
+  __device__ __forceinline__ void stage(int turn) {
+    const int k = share_k_ + turn * (Share::kTurnSteps * Weights::kStepK);
+    if (is_vector_aligned(x_, row_stride_)) {
+      for_each_vector(k, [](u32 to, const u16* from) { copy_16_async(to, from); });
+      wait_for_copies();
+      if constexpr (Weights::kArranges && kArrangeOnce) {
+        for_each_vector(k, [](u32 at, const u16*) { st_shared_16(at, Weights::arrange(ld_shared_16(at))); });
+      }
+    } else {
+      for_each_vector(k, [](u32 to, const u16* from) { 
+        const U32x4 v = ld_x_8x2(from);
+        st_shared_16(to, kArrangeOnce ? Weights::arrange(v) : v);
+      });
+    }
+    __syncthreads();
+  }
+
+  // Calls visit(place in the area, address in x) for this thread's vectors; those past K become zero instead.
+  template <typename Visit>
+  __device__ __forceinline__ void for_each_vector(int first_k, const Visit& visit) {
+    const int vector = threadIdx.x % kPassVectors, first_token = threadIdx.x / kPassVectors;
+    if (kThreads % kPassVectors != 0 && first_token >= kPassTokens) return;
+    const int k = first_k + vector * 8;
+    const u16* from = x_ + first_token * row_stride_ + k;
+    u32 to = area_ + static_cast<u32>(first_token * kTokenBytes + vector / kStepVectors * kStepBytes +
+                                      Weights::slot_of_vector(vector % kStepVectors) * 16);
+  #pragma unroll 1
+    for (int token = first_token; token < m_; token += kPassTokens) {
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        const int offset = pass * kPassVectors;  // vectors
+        if (kVectors % kPassVectors != 0 && pass == kPasses - 1 && vector + offset >= kVectors) break;
+        if (!kMayPassK || k + offset * 8 < kK) {
+          visit(to + offset * 16, from + offset * 8);
+        } else {
+          st_shared_16(to + offset * 16, U32x4{{0, 0, 0, 0}});
+        }
+      }
+      from += kPassTokens * row_stride_;
+      to += kPassTokens * kTokenBytes;
+    }
+  }
+  static constexpr bool kMayPassK = kK % (kVectors * 8) != 0 || kK % (Share::kSteps * Weights::kStepK) != 0;
+
+  u32 area_;
+  const u16* x_;
+  i64 row_stride_;
+  int m_, share_k_;
+  u32 row_[kNt];                    // of the lane's tokens, from the area's begin
+  u32 lane_[kGroups], at_[kGroups];  // of the lane's pieces in a row: of step 0 of the chunk, of the step at hand
+  int chunk_step_ = 0;
+};
+
+template <bool staged, typename Weights>
+struct XPathOf {
+  using Type = DirectX<Weights>;
+};
+template <typename Weights>
+struct XPathOf<true, Weights> {
+  using Type = StagedX<Weights>;
+};
+template <typename Weights>
+using XPath = typename XPathOf<kXPath != 0, Weights>::Type;
+
+}  // namespace gemvjit

@@ -15,7 +15,7 @@ namespace {
 constexpr TileField kTileFields[] = {
     {"variant", &TileConfig::variant},     {"warps_k", &TileConfig::warps_k},     {"warps_n", &TileConfig::warps_n},
     {"cluster_k", &TileConfig::cluster_k}, {"row_tiles", &TileConfig::row_tiles}, {"stages", &TileConfig::stages},
-    {"x_path", &TileConfig::x_path},       {"release", &TileConfig::release},
+    {"x_path", &TileConfig::x_path},       {"release", &TileConfig::release},     {"rounds", &TileConfig::rounds},
 };
 
 const FlagField& field_of(const TileField& tile_field) {
@@ -59,6 +59,7 @@ Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   if (tile.stages < 1 || tile.stages > 8) return refuse(spec.key, "stages must be 1..8");
   if (tile.stages * tile.row_tiles > 8) return refuse(spec.key, "stages * row_tiles must be at most 8");
   if (tile.release > 1) return refuse(spec.key, "release must be 0 or 1");
+  if (tile.rounds < 1 || tile.rounds > 63) return refuse(spec.key, "rounds must be 1..63");
   if (!is_one_of(tile.cluster_k, {1, 2, 4, 8})) return refuse(spec.key, "cluster_k must be 1, 2, 4 or 8");
   if (tile.cluster_k > 1 && !facts.has_clusters) {
     return refuse(spec.key, fmt::format("{} has no thread block clusters", spec.key.arch.text()));

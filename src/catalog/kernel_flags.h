@@ -21,7 +21,8 @@ namespace gemvjit {
   X(row_tiles, kRowTiles, 27,  4, 1, "16-row MMA tiles of a warp over N: 1, 2 or 4")                        \
   X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8")                       \
   X(x_path,    kXPath,    35,  3, 0, "how x travels: 0 global memory to registers")                         \
-  X(release,   kRelease,  38,  2, 0, "when dependents are released: 0 first instruction, 1 last")
+  X(release,   kRelease,  38,  2, 0, "when dependents are released: 0 first instruction, 1 last")           \
+  X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")
 // clang-format on
 
 struct FlagField {

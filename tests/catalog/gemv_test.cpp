@@ -190,6 +190,8 @@ TEST(Nt, CoversM) {
   EXPECT_EQ(nt_for_m(17), 4);
   EXPECT_EQ(nt_for_m(32), 4);
   EXPECT_EQ(nt_for_m(33), 0);
+  for (std::int64_t m = 1; m <= 32; ++m) EXPECT_EQ(kNtWithTokens[token_class(m)], nt_for_m(m)) << m;
+  EXPECT_EQ(token_class(33), kNtWithTokens.size() - 1);
 }
 
 TEST(FlagFields, TileFieldsAreFlagFieldsWithTheSameDefaults) {

@@ -4,7 +4,7 @@
 function(gemvjit_compile_options target)
   target_compile_options(
     ${target} PRIVATE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion
-                      # GCC 12 sees an overlap in `"text" + std::string` that is not there (its bug 105651).
+                      # GCC 12 sees an overlap in `"text" + std::string` that is not there.
                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
                       $<$<BOOL:${GEMVJIT_WERROR}>:-Werror>)
   if(GEMVJIT_SANITIZE)

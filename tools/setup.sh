@@ -4,7 +4,7 @@
 #
 # Run it, or source it (as quickstart.sh and test.sh do). When sourced it sets
 #   GEMVJIT_ROOT        the checkout
-#   GEMVJIT_PYTHON      a Python that has numpy
+#   GEMVJIT_PYTHON      a Python that has numpy, and matplotlib where that could be installed
 #   GEMVJIT_CMAKE_ARGS  array of further arguments for cmake's configure step
 # A second run finds everything in place and needs no network.
 
@@ -19,6 +19,7 @@ CUDA_WHEELS=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96)
 NVDISASM_WHEEL=nvidia-cuda-nvdisasm==13.2.78 # the oldest on PyPI; reads cubins of 13.0
 CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
 NUMPY_WHEEL='numpy>=1.24,<3'
+MATPLOTLIB_WHEEL='matplotlib>=3.6,<4' # for tools/plot_bench.py only
 APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
   ninja-build nlohmann-json3-dev python3 python3-venv)
 
@@ -64,13 +65,19 @@ setup_apt() {
 # Debian's own Python is not for pip, so the wheels go into an environment of ours. /usr/bin/python3 first: another
 # python3 in PATH may be a shim whose target changes.
 setup_python() {
-  "$GEMVJIT_PYTHON" -c 'import numpy' 2>/dev/null && return 0
-  local python=/usr/bin/python3
-  [ -x "$python" ] || python="$(command -v python3)" || setup_fail "no python3 found"
-  setup_say "making a Python environment with numpy in build/deps/venv"
-  rm -rf "$DEPS/venv"
-  setup_quietly "$DEPS/venv.log" "$python -m venv" "$python" -m venv "$DEPS/venv"
-  setup_pip numpy install "$NUMPY_WHEEL"
+  if ! "$GEMVJIT_PYTHON" -c 'import numpy' 2>/dev/null; then
+    local python=/usr/bin/python3
+    [ -x "$python" ] || python="$(command -v python3)" || setup_fail "no python3 found"
+    setup_say "making a Python environment with numpy in build/deps/venv"
+    rm -rf "$DEPS/venv"
+    setup_quietly "$DEPS/venv.log" "$python -m venv" "$python" -m venv "$DEPS/venv"
+    setup_pip numpy install "$NUMPY_WHEEL"
+  fi
+  # Pictures are drawn seldom: no reason to stop a build where matplotlib cannot be had.
+  "$GEMVJIT_PYTHON" -c 'import matplotlib' 2>/dev/null && return 0
+  setup_say "adding matplotlib to it"
+  (setup_pip matplotlib install "$MATPLOTLIB_WHEEL") ||
+    setup_say "going on without matplotlib: tools/plot_bench.py draws no pictures, and its test of them is skipped"
 }
 
 # setup_pip NAME ARGUMENTS...: pip, with the log kept as pip-NAME.log.

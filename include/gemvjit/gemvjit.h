@@ -164,7 +164,8 @@ typedef struct gemvjit_problem {
   int64_t k;             /* reduction. Multiple of 16 for NVFP4, of 8 for BF16; at most 2^27 */
   int32_t silu_mul;      /* 1: out[M,N/2] = silu(gate) * up */
   int32_t pdl;           /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
-  int32_t allow_untuned; /* 1: shapes without a measured configuration get a default one */
+  int32_t allow_untuned; /* 1: shapes without a measured configuration get a predicted one, or that of the nearest
+                            measured shape, or a default one */
   int32_t reserved;      /* 0 */
   const char* arch;      /* "sm_90a"; NULL: the context's device */
 } gemvjit_problem;
@@ -188,7 +189,8 @@ GEMVJIT_API gemvjit_status gemvjit_pick_nt(const gemvjit_context* context, const
 GEMVJIT_API gemvjit_status gemvjit_tuned(const gemvjit_context* context, const gemvjit_problem* problem,
                                          int32_t* tuned);
 
-/* Text for people: which kernel the problem gets for M, why (tuned entry, default, pdl), and what was rejected. Writes
+/* Text for people: which kernel the problem gets for M, why (the class of match, the neighbour's shape, what was
+ * measured, pdl), and what was rejected. Writes
  * at most `size` bytes with the terminator, and to *length (may be NULL) the length of the whole text. */
 GEMVJIT_API gemvjit_status gemvjit_explain(const gemvjit_context* context, const gemvjit_problem* problem, int64_t m,
                                            char* text, size_t size, size_t* length);
@@ -213,7 +215,9 @@ typedef struct gemvjit_kernel_info {
   const char* digest; /* 64 hex digits: key, sources, options */
   const char* arch;
   const char* flags_text; /* the flags by name */
-  const char* match;      /* "exact", "nearest_shape", "family_default" */
+  const char* match;      /* where the configuration comes from: "exact": measured for this shape; "predicted":
+                             derived for it, not measured; "nearest_shape": measured for a shape close to it;
+                             "family_default": a default */
   const char* path;       /* the cache file; "" for memory only */
   const char* error;      /* "" unless failed */
   int64_t n, k;
@@ -368,8 +372,12 @@ typedef struct gemvjit_stats_data {
   uint64_t compiles, compile_failures;
   uint64_t cache_hits, cache_misses, cache_damaged, cache_writes, cache_write_failures;
   uint64_t kernels_loaded;
-  uint64_t untuned_kernels; /* of those warmed, with a default configuration */
+  uint64_t untuned_kernels; /* of those warmed, with a configuration that was not measured for the shape: the sum of
+                               predicted_kernels, nearest_kernels and default_kernels */
   uint64_t compile_milliseconds;
+  /* The GEMVs warmed, by gemvjit_kernel_info.match; a kernel counts each time that a warmup names it. A caller whose
+   * struct ends before these (an older header) may leave them out: they are filled where struct_size covers them. */
+  uint64_t exact_kernels, predicted_kernels, nearest_kernels, default_kernels;
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

@@ -1,6 +1,7 @@
 // What exists: the kernel families, their shape rules, tile configurations, and the key of each kernel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cache/kernel_key.h"
+#include "kernels/shared/gemv_geometry.h"
 #include "src/base/status.h"
 #include "src/catalog/arch.h"
 #include "src/catalog/launch_config.h"
@@ -59,10 +61,19 @@ const FamilyRow& family_row(Family family);
 // By name or short name; nullptr if none.
 const FamilyRow* find_family(std::string_view name);
 
-// The nt values of a family: {1, 2, 4} or {0}.
+// The nt of families with tokens, ascending: nt covers M <= nt * kTokensPerTile. Here, since the launch path asks.
+inline constexpr std::array kNtWithTokens = {1, 2, 4};
+static_assert(kNtWithTokens.back() * kTokensPerTile == kMaxM);
+// The place in kNtWithTokens of the smallest nt that covers M; the last one for an M that none covers.
+constexpr std::size_t token_class(std::int64_t m) {
+  std::size_t i = 0;
+  while (i + 1 < kNtWithTokens.size() && m > std::int64_t{kNtWithTokens[i]} * kTokensPerTile) ++i;
+  return i;
+}
+// The smallest nt that covers M; 0 for M < 1 or M > 32.
+constexpr int nt_for_m(std::int64_t m) { return m < 1 || m > kMaxM ? 0 : kNtWithTokens[token_class(m)]; }
+// The nt values of a family: kNtWithTokens or {0}.
 std::span<const int> nt_values(Family family);
-// The smallest nt in {1, 2, 4} with M <= 8 * nt; 0 for M < 1 or M > 32.
-int nt_for_m(std::int64_t m);
 
 // invalid_shape with the rule that is broken; unsupported for silu_mul on a family without it.
 Status check_problem(const Problem& problem);

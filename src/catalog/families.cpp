@@ -40,7 +40,6 @@ const FamilyRow kFamilies[] = {
      false, false},
 };
 
-constexpr int kNtWithTokens[] = {1, 2, 4};
 constexpr int kNtWithoutTokens[] = {0};
 
 }  // namespace
@@ -59,14 +58,6 @@ const FamilyRow* find_family(std::string_view name) {
 std::span<const int> nt_values(Family family) {
   if (family_row(family).has_tokens) return kNtWithTokens;
   return kNtWithoutTokens;
-}
-
-int nt_for_m(std::int64_t m) {
-  if (m < 1 || m > kMaxM) return 0;
-  for (const int nt : kNtWithTokens) {
-    if (m <= static_cast<std::int64_t>(nt) * kTokensPerTile) return nt;
-  }
-  return 0;
 }
 
 }  // namespace gemvjit

@@ -89,7 +89,10 @@ Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   if (tile.variant == kAsyncVariant && spec.family == Family::nvfp4_gemv && spec.key.k % 32 != 0)
     return refuse(spec.key, "variant 1 copies 16 bytes of codes at a time and needs K in multiples of 32");
   if (tile.min_ctas < 1 || tile.min_ctas > 8) return refuse(spec.key, "min_ctas must be 1..8");
+  if (tile.min_ctas * tile.warps_k * tile.warps_n > 48)  // the fewest warps that an SM of any target holds
+    return refuse(spec.key, "min_ctas * warps_k * warps_n must be at most 48");
   if (tile.release > 1) return refuse(spec.key, "release must be 0 or 1");
+  if (tile.rounds < 1 || tile.rounds > 63) return refuse(spec.key, "rounds must be 1..63");
   if (!is_one_of(tile.cluster_k, {1, 2, 4, 8})) return refuse(spec.key, "cluster_k must be 1, 2, 4 or 8");
   if (tile.cluster_k > 1 && !facts.has_clusters) {
     return refuse(spec.key, fmt::format("{} has no thread block clusters", spec.key.arch.text()));

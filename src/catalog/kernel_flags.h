@@ -19,7 +19,7 @@ namespace gemvjit {
   X(warps_n,   kWarpsN,   18,  4, 1, "groups of warps of a CTA over N, 1..8")                               \
   X(cluster_k, kClusterK, 22,  5, 1, "CTAs of a cluster that split K, 1, 2, 4 or 8")                        \
   X(row_tiles, kRowTiles, 27,  4, 1, "16-row MMA tiles of a warp over N: 1, 2 or 4")                        \
-  X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8")                       \
+  X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8 (variant 1: 15)")       \
   X(x_path,    kXPath,    35,  3, 0, "x: 0 global memory to registers; 1..4 staged, 8 KiB << x_path a time") \
   X(release,   kRelease,  38,  2, 0, "when dependents are released: 0 first instruction, 1 last")           \
   X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")            \

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/tuning/tuning_table.h"
+
 namespace gemvjit {
 
 // Counts from many threads at once without a cache line that all of them fight for. The shard follows from where the
@@ -34,7 +36,9 @@ struct Counters {
   std::atomic<std::uint64_t> launch_misses{0};
   std::atomic<std::uint64_t> compiles{0}, compile_failures{0}, compile_milliseconds{0};
   std::atomic<std::uint64_t> cache_hits{0}, cache_misses{0}, cache_writes{0}, cache_write_failures{0};
-  std::atomic<std::uint64_t> untuned_kernels{0};
+  // Kernels warmed, by how their configuration was found; dequantize_rows, which has but one, is not counted.
+  std::array<std::atomic<std::uint64_t>, kMatches> kernels_by_match{};
+  std::uint64_t kernels_of(Match match) const { return kernels_by_match[static_cast<std::size_t>(match)].load(); }
 };
 
 }  // namespace gemvjit

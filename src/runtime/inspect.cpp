@@ -81,6 +81,23 @@ Status for_each_kernel(const Context& context, std::span<const ProblemRequest> r
   return Status::ok();
 }
 
+// Where the configuration comes from, and what was measured.
+std::string explain_choice(const Choice& choice) {
+  std::string text(match_name(choice.match));
+  if (const auto& neighbour = choice.neighbour) {
+    text += fmt::format(" N={} K={}{}, distance {:.2f}, measured there {:.2f} us", neighbour->n, neighbour->k,
+                        neighbour->silu_mul ? " silu_mul" : "", neighbour->distance, neighbour->time_us);
+  }
+  text += fmt::format(" ({})", choice.provenance);
+  if (choice.time_us > 0) text += fmt::format(", measured {:.2f} us", choice.time_us);
+  if (choice.spread_us > 0) text += fmt::format(" +- {:.2f}", choice.spread_us);
+  if (choice.alternative_us > 0) {
+    text += fmt::format(", the best other way {}{:.2f} us",
+                        choice.alternative.empty() ? "" : "(" + choice.alternative + ") ", choice.alternative_us);
+  }
+  return text;
+}
+
 std::string explain_nt(const Context& context, const ProblemRequest& request, int nt, const Arch& arch) {
   const std::string head =
       request.problem.family == Family::dequantize_rows ? "  kernel: " : fmt::format("  nt={}: ", nt);
@@ -88,10 +105,8 @@ std::string explain_nt(const Context& context, const ProblemRequest& request, in
   if (!choice) return head + choice.status().message() + "\n";
   const Result<KernelKey> key = make_key(request.problem, nt, choice->tile, choice->pdl_wins, arch);
   if (!key) return head + "rejected: " + key.status().message() + "\n";
-  std::string text = fmt::format("{}{}\n    {}\n    configuration: {} ({})", head, key->text(), flags_text(key->flags),
-                                 match_name(choice->match), choice->provenance);
-  if (choice->time_us > 0) text += fmt::format(", measured {:.2f} us", choice->time_us);
-  if (choice->alternative_us > 0) text += fmt::format(", the best other way {:.2f} us", choice->alternative_us);
+  const std::string text = fmt::format("{}{}\n    {}\n    configuration: {}", head, key->text(), flags_text(key->flags),
+                                       explain_choice(*choice));
   const Result<ArchFacts> facts = arch_facts(arch);
   const char* pdl = !request.problem.pdl       ? "off: not allowed by the problem"
                     : facts && !facts->has_pdl ? "off: the target has none"

@@ -3,14 +3,10 @@
 namespace gemvjit {
 namespace {
 
-constexpr int token_classes[] = {1, 2, 4};  // nt of each; M <= 8 * nt
 constexpr std::size_t first_table_slots = 64;
 
-// Index into a slot's kernels.
-std::size_t token_class(Family family, std::int64_t m) {
-  if (!family_row(family).has_tokens || m <= 8) return 0;
-  return m <= 16 ? 1 : 2;
-}
+// Index into a slot's kernels: a place in kNtWithTokens; 0 for a family without tokens.
+std::size_t kernel_index(Family family, std::int64_t m) { return family_row(family).has_tokens ? token_class(m) : 0; }
 
 std::size_t hash_of(const LaunchShape& shape) {
   const std::uint64_t tag = static_cast<std::uint64_t>(shape.family) << 2 | (shape.silu_mul ? 2u : 0u) |  //
@@ -35,11 +31,12 @@ bool is_better(const LoadedKernel& candidate, const LoadedKernel* present) {
 // One cache line. `used` is set last when a slot is claimed, so that a reader who sees it sees the shape.
 struct alignas(64) KernelRegistry::Slot {
   LaunchShape shape;
-  std::array<std::atomic<const LoadedKernel*>, 3> kernels{};
+  std::array<std::atomic<const LoadedKernel*>, kNtWithTokens.size()> kernels{};
   std::atomic<bool> used{false};
 };
 
 struct KernelRegistry::Table {
+  static_assert(sizeof(Slot) == 64, "a slot is one cache line");
   explicit Table(std::size_t count) : slots(std::make_unique<Slot[]>(count)), mask(count - 1) {}
   std::unique_ptr<Slot[]> slots;
   std::size_t mask;
@@ -59,7 +56,7 @@ KernelRegistry::Found KernelRegistry::find(const LaunchShape& shape, std::int64_
     const Slot& slot = table.slots[i & table.mask];
     if (!slot.used.load(std::memory_order_acquire)) return {};
     if (slot.shape == shape) {
-      return {slot.kernels[token_class(shape.family, m)].load(std::memory_order_acquire), true};
+      return {slot.kernels[kernel_index(shape.family, m)].load(std::memory_order_acquire), true};
     }
   }
 }
@@ -91,8 +88,8 @@ void KernelRegistry::retire(std::unique_ptr<LoadedKernel> kernel) {
 void KernelRegistry::offer(const LaunchShape& shape, const LoadedKernel& kernel) {
   Slot& slot = slot_for(shape);
   const bool has_tokens = family_row(shape.family).has_tokens;
-  for (std::size_t i = 0; i < std::size(token_classes); ++i) {
-    const bool covers = has_tokens ? kernel.spec.key.nt >= token_classes[i] : i == 0;
+  for (std::size_t i = 0; i < kNtWithTokens.size(); ++i) {
+    const bool covers = has_tokens ? kernel.spec.key.nt >= kNtWithTokens[i] : i == 0;
     if (covers && is_better(kernel, slot.kernels[i].load(std::memory_order_relaxed))) {
       slot.kernels[i].store(&kernel, std::memory_order_release);
     }

@@ -4,8 +4,10 @@
 
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 
 #include "src/catalog/kernel_flags.h"
 
@@ -105,17 +107,73 @@ TileConfig parse_tile(const json& object, const std::string& place) {
   return tile;
 }
 
-std::string parse_provenance(const json& table, const std::string& id, const std::string& place) {
-  const json& measurements = table.at("measurements");
-  if (!measurements.contains(id)) fail(place, fmt::format("measurement \"{}\" is not in \"measurements\"", id));
-  const json& one = measurements.at(id);
-  return fmt::format("{}, driver {}, {}, {}", field<std::string>(one, id, "gpu"), field<std::string>(one, id, "driver"),
-                     field<std::string>(one, id, "compiler"), field<std::string>(one, id, "date"));
+std::string text_field(const json& object, const std::string& place, const char* name) {
+  std::string text = field<std::string>(object, place, name);
+  if (text.empty()) fail(place, fmt::format("\"{}\" is empty", name));
+  return text;
 }
 
-TunedEntry parse_entry(const json& table, const json& object, const std::string& place) {
-  require_known_fields(
-      object, place, {"family", "n", "k", "nt", "silu_mul", "tile", "pdl", "time_us", "alternative_us", "measurement"});
+// Where and when something was measured, as one line: "GPU, 132 SMs, SM 1980 MHz, ..., driver ..., compiler, date,
+// ...".
+std::string parse_measurement(const json& one, const std::string& place) {
+  require_known_fields(one, place,
+                       {"gpu", "driver", "compiler", "date", "sm_count", "sm_clock_mhz", "memory_clock_mhz", "commit",
+                        "replays", "tool"});
+  constexpr int most = std::numeric_limits<int>::max();
+  std::string text = text_field(one, place, "gpu");
+  const auto add_number = [&](const char* name, const char* format) {
+    if (one.contains(name)) text += fmt::format(fmt::runtime(format), integer_field(one, place, name, 1, most));
+  };
+  const auto add_text = [&](const char* name, const char* format) {
+    if (one.contains(name)) text += fmt::format(fmt::runtime(format), text_field(one, place, name));
+  };
+  add_number("sm_count", ", {} SMs");
+  add_number("sm_clock_mhz", ", SM {} MHz");
+  add_number("memory_clock_mhz", ", memory {} MHz");
+  text += fmt::format(", driver {}, {}, {}", text_field(one, place, "driver"), text_field(one, place, "compiler"),
+                      text_field(one, place, "date"));
+  add_number("replays", ", {} replays");
+  add_text("tool", ", {}");
+  add_text("commit", ", commit {}");
+  return text;
+}
+
+using Measurements = std::map<std::string, std::string>;  // provenance by id
+
+Measurements parse_measurements(const json& table) {
+  Measurements measurements;
+  const json objects = field_or<json>(table, "table", "measurements", json::object());
+  if (!objects.is_object()) fail("measurements", "must be an object");
+  for (const auto& [id, one] : objects.items()) measurements[id] = parse_measurement(one, "measurements." + id);
+  return measurements;
+}
+
+// What was measured of an entry.
+void parse_times(const Measurements& measurements, const json& object, const std::string& place, TunedEntry& entry) {
+  entry.time_us = field<double>(object, place, "time_us");
+  entry.alternative_us = field_or<double>(object, place, "alternative_us", 0);
+  entry.spread_us = field_or<double>(object, place, "spread_us", 0);
+  entry.alternative = field_or<std::string>(object, place, "alternative", "");
+  if (!(entry.time_us > 0)) fail(place, "\"time_us\" must be a measured time");
+  if (!(entry.alternative_us >= 0)) fail(place, "\"alternative_us\" must be a measured time, or 0 for none");
+  if (!(entry.spread_us >= 0)) fail(place, "\"spread_us\" must be 0 or more");
+  if (!entry.alternative.empty() && !(entry.alternative_us > 0)) {
+    fail(place, "\"alternative\" names something without a time in \"alternative_us\"");
+  }
+  if (object.contains("samples")) entry.samples = integer_field(object, place, "samples", 1, largest);
+  if (object.contains("candidates")) entry.candidates = integer_field(object, place, "candidates", 1, largest);
+  const auto id = field<std::string>(object, place, "measurement");
+  const auto found = measurements.find(id);
+  if (found == measurements.end()) fail(place, fmt::format("measurement \"{}\" is not in \"measurements\"", id));
+  entry.provenance = found->second;
+}
+
+TunedEntry parse_entry(const Measurements& measurements, const json& object, const std::string& place) {
+  constexpr const char* of_measured[] = {"time_us", "alternative_us", "alternative", "spread_us",
+                                         "samples", "candidates",     "measurement"};
+  require_known_fields(object, place,
+                       {"family", "n", "k", "nt", "silu_mul", "tile", "pdl", "predicted", "time_us", "alternative_us",
+                        "alternative", "spread_us", "samples", "candidates", "measurement"});
   TunedEntry entry;
   entry.family = parse_family(object, place);
   entry.n = integer_field(object, place, "n", 1, largest);
@@ -124,11 +182,15 @@ TunedEntry parse_entry(const json& table, const json& object, const std::string&
   entry.silu_mul = field_or<bool>(object, place, "silu_mul", false);
   entry.tile = parse_tile(field<json>(object, place, "tile"), place + ".tile");
   entry.pdl = field_or<bool>(object, place, "pdl", true);
-  entry.time_us = field<double>(object, place, "time_us");
-  entry.alternative_us = field_or<double>(object, place, "alternative_us", 0);
-  if (!(entry.time_us > 0)) fail(place, "\"time_us\" must be a measured time");
-  if (!(entry.alternative_us >= 0)) fail(place, "\"alternative_us\" must be a measured time, or 0 for none");
-  entry.provenance = parse_provenance(table, field<std::string>(object, place, "measurement"), place);
+  entry.predicted = field_or<bool>(object, place, "predicted", false);
+  if (!entry.predicted) {
+    parse_times(measurements, object, place, entry);
+    return entry;
+  }
+  for (const char* name : of_measured) {
+    if (object.contains(name)) fail(place, fmt::format("\"predicted\" and \"{}\" exclude each other", name));
+  }
+  entry.provenance = "predicted, not measured";
   return entry;
 }
 
@@ -150,6 +212,7 @@ DefaultRow parse_default(const json& object, const std::string& place) {
 // Every target that the table lists can have the kernel.
 void require_key(const TableData& data, const Problem& problem, int nt, const TileConfig& tile, bool pdl,
                  const std::string& place) {
+  if (const Status shape = check_problem(problem); !shape) fail(place, shape.message());  // "*" names no target to ask
   for (const std::string& name : data.archs) {
     if (name == "*") continue;
     const Result<Arch> arch = Arch::parse(name);
@@ -188,6 +251,20 @@ void check_defaults(const TableData& data) {
   }
 }
 
+void parse_entries(const json& table, TableData& data) {
+  const Measurements measurements = parse_measurements(table);
+  const auto entries = field<std::vector<json>>(table, "table", "entries");
+  std::map<std::tuple<Family, std::int64_t, std::int64_t, int, bool, bool>, std::size_t> seen;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string place = fmt::format("entries[{}]", i);
+    const TunedEntry& entry = data.entries.emplace_back(parse_entry(measurements, entries[i], place));
+    require_key(data, {entry.family, entry.n, entry.k, entry.silu_mul, true}, entry.nt, entry.tile, entry.pdl, place);
+    const auto [other, is_new] =
+        seen.try_emplace({entry.family, entry.n, entry.k, entry.nt, entry.silu_mul, entry.predicted}, i);
+    if (!is_new) fail(place, fmt::format("the same shape and nt as entries[{}]", other->second));
+  }
+}
+
 TableData parse_document(const std::string& name, const json& table) {
   require_known_fields(table, "table", {"schema", "archs", "measurements", "entries", "defaults"});
   if (field<json>(table, "table", "schema") != 1) fail("table", "\"schema\" must be 1");
@@ -198,12 +275,7 @@ TableData parse_document(const std::string& name, const json& table) {
     if (arch == "*") continue;
     if (const auto parsed = Arch::parse(arch); !parsed) fail("archs", parsed.status().message());
   }
-  const auto entries = field<std::vector<json>>(table, "table", "entries");
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::string place = fmt::format("entries[{}]", i);
-    const TunedEntry& entry = data.entries.emplace_back(parse_entry(table, entries[i], place));
-    require_key(data, {entry.family, entry.n, entry.k, entry.silu_mul, true}, entry.nt, entry.tile, entry.pdl, place);
-  }
+  parse_entries(table, data);
   const auto defaults = field<std::vector<json>>(table, "table", "defaults");
   for (std::size_t i = 0; i < defaults.size(); ++i) {
     data.defaults.push_back(parse_default(defaults[i], fmt::format("defaults[{}]", i)));

@@ -9,6 +9,7 @@
 
 namespace gemvjit {
 
+// A configuration for one shape: measured, or predicted by a rule and never measured.
 struct TunedEntry {
   Family family = Family::nvfp4_gemv;
   std::int64_t n = 0, k = 0;
@@ -16,9 +17,13 @@ struct TunedEntry {
   bool silu_mul = false;
   TileConfig tile;
   bool pdl = true;
-  double time_us = 0;
-  double alternative_us = 0;
-  std::string provenance;
+  bool predicted = false;
+  double time_us = 0;                        // 0 if predicted, as all that follow; else > 0
+  double alternative_us = 0;                 // 0: not measured
+  double spread_us = 0;                      // half the distance between the quartiles of the samples; 0: not said
+  std::int64_t samples = 0, candidates = 0;  // 0: not said
+  std::string alternative;                   // what alternative_us is of; "": not said
+  std::string provenance;                    // one line for people
 };
 
 // Untuned configuration of the shapes that fit; -1 and 0 stand for "any".
@@ -44,7 +49,8 @@ struct TableData {
 };
 
 // invalid_argument with the file's name and the place for whatever does not fit the schema, for a configuration that a
-// listed target (other than "*") cannot have, and for a family without a default for every shape.
+// listed target (other than "*") cannot have, for two measured or two predicted entries of one shape, and for a family
+// without a default for every shape.
 Result<TableData> parse_table(const std::string& name, std::string_view json);
 
 }  // namespace gemvjit

@@ -5,6 +5,7 @@
 #include "embedded/embedded_tuning_tables.h"
 #include "src/base/files.h"
 #include "src/base/sha256.h"
+#include "src/tuning/entry_index.h"
 #include "src/tuning/table_data.h"
 
 namespace gemvjit {
@@ -19,13 +20,58 @@ bool ends_with(std::string_view text, std::string_view end) {
 }  // namespace
 
 struct TuningTables::Table : TableData {
-  explicit Table(TableData data) : TableData(std::move(data)) {}
+  explicit Table(TableData data) : TableData(std::move(data)), index(entries) {}
+  Table(const Table&) = delete;  // the index points into the entries
+  Table& operator=(const Table&) = delete;
+  EntryIndex index;
 };
+
+namespace {
+
+bool is_possible(const Arch& arch, const Problem& problem, int nt, const TileConfig& tile, bool pdl) {
+  return make_key(problem, nt, tile, pdl, arch).is_ok();
+}
+
+// Of the entry of the shape itself.
+Choice choice_of(const TunedEntry& entry) {
+  Choice choice;
+  choice.tile = entry.tile;
+  choice.pdl_wins = entry.pdl;
+  choice.match = entry.predicted ? Match::predicted : Match::exact;
+  choice.time_us = entry.time_us;
+  choice.alternative_us = entry.alternative_us;
+  choice.spread_us = entry.spread_us;
+  choice.alternative = entry.alternative;
+  choice.provenance = entry.provenance;
+  return choice;
+}
+
+std::optional<Choice> choice_of_neighbour(const EntryIndex& index, const Arch& arch, const Problem& problem, int nt) {
+  if (!check_problem(problem)) return std::nullopt;
+  const auto accept = [&](const TunedEntry& entry) {
+    return is_possible(arch, problem, nt, adapt_tile(entry.tile, entry.n, problem.n), entry.pdl);
+  };
+  Neighbour nearest = index.nearest(problem, nt, problem.silu_mul, accept);
+  if (nearest.entry == nullptr && problem.silu_mul) nearest = index.nearest(problem, nt, false, accept);
+  if (nearest.entry == nullptr) return std::nullopt;
+  const TunedEntry& entry = *nearest.entry;
+  Choice choice;
+  choice.tile = adapt_tile(entry.tile, entry.n, problem.n);
+  choice.pdl_wins = entry.pdl;
+  choice.match = Match::nearest_shape;
+  choice.provenance = entry.provenance;
+  choice.neighbour = MeasuredNeighbour{entry.n, entry.k, entry.silu_mul, nearest.distance, entry.time_us};
+  return choice;
+}
+
+}  // namespace
 
 std::string_view match_name(Match match) {
   switch (match) {
     case Match::exact:
       return "exact";
+    case Match::predicted:
+      return "predicted";
     case Match::nearest_shape:
       return "nearest_shape";
     case Match::family_default:
@@ -85,13 +131,10 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
   if (table == nullptr) {
     return Status(StatusCode::untuned, fmt::format("no tuning table serves {}", arch.text()));
   }
-  for (const TunedEntry& entry : table->entries) {
-    if (entry.family != problem.family || entry.n != problem.n || entry.k != problem.k || entry.nt != nt ||
-        entry.silu_mul != problem.silu_mul) {
-      continue;
-    }
-    return Choice{entry.tile, entry.pdl, Match::exact, entry.time_us, entry.alternative_us, entry.provenance};
-  }
+  const auto serves = [&](const TunedEntry* entry) {
+    return entry != nullptr && is_possible(arch, problem, nt, entry->tile, entry->pdl);
+  };
+  if (const TunedEntry* entry = table->index.measured(problem, nt); serves(entry)) return choice_of(*entry);
   const std::string shape = fmt::format("{} N={} K={} nt={}{} on {}", family_row(problem.family).name, problem.n,
                                         problem.k, nt, problem.silu_mul ? " silu_mul" : "", arch.text());
   if (!allow_untuned) {
@@ -99,6 +142,8 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
                                                    "for this problem (allow_untuned)",
                                                    shape));
   }
+  if (const TunedEntry* entry = table->index.predicted(problem, nt); serves(entry)) return choice_of(*entry);
+  if (auto neighbour = choice_of_neighbour(table->index, arch, problem, nt)) return std::move(*neighbour);
   for (const DefaultRow& row : table->defaults) {
     if (!row.fits(problem, nt)) continue;
     choice.tile = row.tile;

@@ -13,9 +13,19 @@
 
 namespace gemvjit {
 
-// How well a lookup fitted. nearest_shape is for tables that hold measured neighbours.
-enum class Match { exact, nearest_shape, family_default };
+// How well a lookup fitted: measured for this shape; derived for it by a rule; measured for a neighbour; a row of the
+// defaults. All but the first are served only where the caller allows untuned shapes.
+enum class Match { exact, predicted, nearest_shape, family_default };
+inline constexpr std::size_t kMatches = 4;
 std::string_view match_name(Match match);
+
+// The measured shape that a configuration was taken from.
+struct MeasuredNeighbour {
+  std::int64_t n = 0, k = 0;
+  bool silu_mul = false;
+  double distance = 0;  // sqrt(ln(n/n')^2 + ln(k/k')^2)
+  double time_us = 0;   // there
+};
 
 struct Choice {
   TileConfig tile;
@@ -23,7 +33,10 @@ struct Choice {
   Match match = Match::family_default;
   double time_us = 0;         // measured; 0 if not
   double alternative_us = 0;  // of the best other way; 0 if not measured
-  std::string provenance;     // "NVIDIA H200, driver ..., date" or "untuned"
+  double spread_us = 0;       // of time_us; 0 if not said
+  std::string alternative;    // what alternative_us is of; "" if not said
+  std::string provenance;     // "NVIDIA H200, driver ..., date" (a neighbour's, if there is one) or "untuned"
+  std::optional<MeasuredNeighbour> neighbour;  // with nearest_shape
   // Measured, and faster than the alternative.
   bool tuned() const {
     return match == Match::exact && time_us > 0 && (alternative_us <= 0 || time_us < alternative_us);
@@ -44,8 +57,10 @@ class TuningTables {
   static Result<TuningTables> load(const std::string& overlay_directory);
   static Result<TuningTables> parse(const std::vector<NamedJson>& documents);  // earlier documents win
 
-  // The configuration for one kernel. untuned if there is no measured entry and `allow_untuned` is false.
-  // dequantize_rows always has its one configuration.
+  // The configuration for one kernel: the measured entry of the shape. Else, if `allow_untuned`, the predicted entry of
+  // the shape; that of the nearest measured shape of the family and nt (with silu_mul of one that has it too, if there
+  // is any), its rounds scaled to N; the first row of the defaults that fits. A configuration that `arch` cannot have
+  // is passed over for the next. Else untuned. dequantize_rows always has its one configuration.
   Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned) const;
   // The smallest nt that covers M and is tuned (or that lookup() serves, where untuned shapes are allowed); 0 if none.
   int pick_nt(const Arch& arch, const Problem& problem, std::int64_t m, bool allow_untuned) const;

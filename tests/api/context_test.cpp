@@ -1,6 +1,7 @@
 // Creating and ending contexts, status names, the last error, sealing, statistics.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <thread>
 
@@ -173,8 +174,47 @@ TEST_F(ApiContextTest, StatisticsCount) {
   EXPECT_EQ(stats.cache_writes, 3u);
   EXPECT_EQ(stats.kernels_loaded, 3u);
   EXPECT_EQ(stats.untuned_kernels, 3u);
+  EXPECT_EQ(stats.default_kernels, 3u);
+  EXPECT_EQ(stats.exact_kernels + stats.predicted_kernels + stats.nearest_kernels, 0u);
   EXPECT_EQ(stats.compile_milliseconds, 21u);
   EXPECT_EQ(stats.compile_failures + stats.cache_damaged + stats.cache_write_failures + stats.launch_misses, 0u);
+}
+
+TEST_F(ApiContextTest, StatisticsSayHowConfigurationsWereFound) {
+  gemvjit_context* context = open();
+  gemvjit_problem predicted = problem(GEMVJIT_NVFP4_GEMV, 512, 65536);
+  predicted.nt = 1;
+  ASSERT_EQ(warm(context, {problem(GEMVJIT_NVFP4_GEMV, 4096, 4096), problem(GEMVJIT_NVFP4_GEMV, 5120, 4096), predicted,
+                           problem(GEMVJIT_BF16_GEMV, 64, 64), problem(GEMVJIT_DEQUANTIZE_ROWS, 64, 64)}),
+            GEMVJIT_OK);
+  gemvjit_stats_data stats{};
+  stats.struct_size = sizeof stats;
+  ASSERT_EQ(gemvjit_stats(context, &stats), GEMVJIT_OK);
+  EXPECT_EQ(stats.exact_kernels, 3u);
+  EXPECT_EQ(stats.nearest_kernels, 3u);
+  EXPECT_EQ(stats.predicted_kernels, 1u);
+  EXPECT_EQ(stats.default_kernels, 3u);
+  EXPECT_EQ(stats.untuned_kernels, 7u);
+  EXPECT_EQ(stats.kernels_loaded, 11u) << "dequantize_rows among them, which has no table";
+}
+
+TEST_F(ApiContextTest, StatisticsKeepWithinTheStructOfAnOlderHeader) {
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm(context, {problem(GEMVJIT_NVFP4_GEMV, 4096, 4096)}), GEMVJIT_OK);
+  constexpr std::size_t older = offsetof(gemvjit_stats_data, exact_kernels);
+  gemvjit_stats_data stats{};
+  std::memset(&stats, 0xAB, sizeof stats);
+  const gemvjit_stats_data untouched = stats;
+  stats.struct_size = older;
+  ASSERT_EQ(gemvjit_stats(context, &stats), GEMVJIT_OK);
+  EXPECT_EQ(stats.struct_size, older);
+  EXPECT_EQ(stats.kernels_loaded, 3u);
+  EXPECT_EQ(stats.exact_kernels, untouched.exact_kernels);
+  EXPECT_EQ(stats.default_kernels, untouched.default_kernels);
+  for (const std::size_t wrong : {older - 8, older + 8, sizeof stats - 8, sizeof stats + 8}) {
+    stats.struct_size = wrong;
+    EXPECT_EQ(gemvjit_stats(context, &stats), GEMVJIT_INVALID_ARGUMENT) << wrong;
+  }
 }
 
 TEST_F(ApiContextTest, ThrownMemoryErrorsBecomeAStatus) {

@@ -117,12 +117,10 @@ TEST(MakeKey, RefusesWhatTheTargetCannotDo) {
   large.row_tiles = 4;
   large.stages = 2;
   EXPECT_TRUE(make_key(p, 2, large, true, kHopper));
-  const auto too_large = make_key(p, 2, large, true, {120, 'a'});
-  if (gemv_smem_bytes({16, 1, 1, 4, 2}) > 99 * 1024) {
-    EXPECT_THAT(too_large.status().message(), HasSubstr("shared memory"));
-  } else {
-    EXPECT_TRUE(too_large);
-  }
+  large.rounds = 2;  // twice as much: two buffers in turn
+  EXPECT_TRUE(make_key(p, 2, large, true, kHopper));
+  EXPECT_THAT(make_key(p, 2, large, true, {120, 'a'}).status().message(), HasSubstr("shared memory"));
+  large.rounds = 1;
   large.cluster_k = 8;
   large.row_tiles = 1;
   EXPECT_TRUE(make_key(p, 4, large, true, kHopper));
@@ -190,6 +188,8 @@ TEST(Nt, CoversM) {
   EXPECT_EQ(nt_for_m(17), 4);
   EXPECT_EQ(nt_for_m(32), 4);
   EXPECT_EQ(nt_for_m(33), 0);
+  for (std::int64_t m = 1; m <= 32; ++m) EXPECT_EQ(kNtWithTokens[token_class(m)], nt_for_m(m)) << m;
+  EXPECT_EQ(token_class(33), kNtWithTokens.size() - 1);
 }
 
 TEST(FlagFields, TileFieldsAreFlagFieldsWithTheSameDefaults) {

@@ -69,6 +69,21 @@ TEST_F(InspectTest, ExplainNamesKernelConfigurationAndReason) {
             std::string::npos);
 }
 
+TEST_F(InspectTest, ExplainNamesTheClassOfMatchAndTheNeighbour) {
+  const auto context = make();
+  const auto says = [&](const ProblemRequest& request, const std::string& part) {
+    const std::string text = explain(*context, request, 1).value();
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  };
+  says(nvfp4(4096, 4096), "exact (Recording GPU, driver 1, Fake 1.0, 2026-01-01), measured 6.00 us, the best other");
+  says(nvfp4(512, 65536), "predicted (predicted, not measured)\n");
+  says(nvfp4(8192, 4096), "nearest_shape N=4096 K=4096, distance 0.69, measured there 6.00 us (Recording GPU");
+  says(nvfp4(64, 64), "family_default (untuned)\n");
+  ProblemRequest strict = nvfp4(8192, 4096);
+  strict.allow_untuned = false;
+  says(strict, "untuned ones are not allowed");
+}
+
 TEST_F(InspectTest, PlanNamesKernelsAndOpensNothing) {
   const auto context = make();
   recording.forget_calls();

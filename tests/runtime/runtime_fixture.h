@@ -69,8 +69,8 @@ class FakeCompiler final : public Compiler {
 };
 
 // Tables for the targets that the tests use, those with clusters and those without: 4096x4096 is tuned for nt 1 (where
-// PDL wins) and nt 2 (where it loses), and measured to lose for nt 4; 256x8192 has a cluster of 4 or none; all else has
-// a default.
+// PDL wins) and nt 2 (where it loses), and measured to lose for nt 4; 256x8192 has a cluster of 4 or none; 512x65536 is
+// predicted for nt 1; all else has a neighbour within a factor of 4, or a default.
 inline std::string test_table(bool clusters) {
   const std::string archs = clusters ? R"("sm_90a", "sm_90f", "sm_90", "sm_100a", "sm_120a")" : R"("sm_80", "sm_86")";
   return R"({
@@ -87,7 +87,8 @@ inline std::string test_table(bool clusters) {
      "pdl": true, "time_us": 12.0, "alternative_us": 10.0, "measurement": "m"},
     {"family": "nvfp4_gemv", "n": 256, "k": 8192, "nt": 1, "silu_mul": false, "tile": {"warps_k": 8, "cluster_k": )" +
          (clusters ? "4" : "1") + R"(},
-     "pdl": true, "time_us": 5.0, "measurement": "m"}
+     "pdl": true, "time_us": 5.0, "measurement": "m"},
+    {"family": "nvfp4_gemv", "n": 512, "k": 65536, "nt": 1, "tile": {"warps_k": 4}, "predicted": true}
   ],
   "defaults": [
     {"family": "nvfp4_gemv", "tile": {"warps_k": 8, "stages": 2}},

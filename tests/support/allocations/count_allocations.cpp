@@ -1,0 +1,44 @@
+#include "tests/support/allocations/count_allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<long> calls{0};
+
+void* counted(std::size_t size) noexcept {
+  ++calls;
+  return std::malloc(size == 0 ? 1 : size);
+}
+
+void* counted_or_throw(std::size_t size) {
+  if (void* memory = counted(size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// All forms but those with an alignment, so that new and delete fit together.
+void* operator new(std::size_t size) { return counted_or_throw(size); }
+void* operator new[](std::size_t size) { return counted_or_throw(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace gemvjit::test {
+
+long allocations() { return calls; }
+
+bool allocations_are_counted() {
+  const long before = calls;
+  int* volatile kept = new int(1);  // volatile: the compiler may leave out a pair that nobody sees
+  delete kept;
+  return calls > before;
+}
+
+}  // namespace gemvjit::test

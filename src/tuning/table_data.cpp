@@ -229,8 +229,8 @@ bool is_shadowed(const std::vector<DefaultRow>& rows, std::size_t row, const Pro
   return false;
 }
 
-// What each row gives is possible for all that it serves, and no shape goes without. The rules for a tile know a shape
-// by its grid only, so that one shape stands for all.
+// What each row gives is possible for some shape that it serves, and no shape goes without: the rules for a direct tile
+// know a shape by its grid only, so that one shape stands for all, and a row of another kind does not count as the last.
 void check_defaults(const TableData& data) {
   for (const FamilyRow& family : families()) {
     for (const bool silu_mul : {false, true}) {
@@ -296,7 +296,9 @@ bool DefaultRow::fits(const Problem& problem, int problem_nt) const {
          problem.k >= min_k && (max_k == 0 || problem.k <= max_k);
 }
 
-bool DefaultRow::is_unbounded() const { return min_n <= 1 && max_n == 0 && min_k <= 1 && max_k == 0; }
+bool DefaultRow::is_unbounded() const {
+  return min_n <= 1 && max_n == 0 && min_k <= 1 && max_k == 0 && tile.variant == 0 && tile.x_path == 0;
+}
 
 bool TableData::serves(const std::string& arch) const {
   for (const std::string& one : archs) {

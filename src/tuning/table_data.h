@@ -36,7 +36,7 @@ struct DefaultRow {
   bool pdl = true;
   bool serves(const Problem& problem, int problem_nt) const;  // some problem of this kind
   bool fits(const Problem& problem, int problem_nt) const;
-  bool is_unbounded() const;  // takes every N and K
+  bool is_unbounded() const;  // takes every N and K, by its bounds and by its tile
 };
 
 struct TableData {

@@ -146,6 +146,8 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
   if (auto neighbour = choice_of_neighbour(table->index, arch, problem, nt)) return std::move(*neighbour);
   for (const DefaultRow& row : table->defaults) {
     if (!row.fits(problem, nt)) continue;
+    // A tile may have needs of its own, such as a K it divides or shared memory for x: then the next row serves.
+    if (!make_key(problem, nt, row.tile, row.pdl, arch)) continue;
     choice.tile = row.tile;
     choice.pdl_wins = row.pdl;
     return choice;

@@ -1,0 +1,260 @@
+#include "tools/gemvjit_tune/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace gemvjit::tools {
+namespace {
+
+constexpr std::array kWarpsK = {1u, 2u, 4u, 8u, 16u};
+constexpr std::array kWarpsN = {1u, 2u, 4u, 8u};
+constexpr std::array kRowTiles = {1u, 2u, 4u};
+constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
+constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u};
+constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u};
+constexpr std::array kReleases = {0u, 1u};
+constexpr unsigned kMaxRounds = 63;
+
+// Of a warp: k of one step, bytes of it in flight for 16 rows (codes and scales, or BF16), registers that hold them.
+struct StepFacts {
+  double k, bytes, registers;
+};
+StepFacts step_facts(Family family) {
+  return family == Family::bf16_gemv ? StepFacts{64, 2048, 16} : StepFacts{128, 1152, 10};
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+unsigned rounds_of(const TileConfig& tile) {
+  unsigned TileConfig::*const rounds = tile_member("rounds");
+  return rounds == nullptr ? 1 : std::max(1u, tile.*rounds);
+}
+
+// What both the rules and the model ask about a tile.
+struct Shape {
+  std::int64_t ctas_n = 0, ctas = 0, ctas_a_sm = 0, steps = 0, steps_a_warp = 0;
+  unsigned threads = 0, warps = 0;
+  double resident = 1, in_flight = 0, weight_bytes_a_cta = 0;
+};
+
+Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds) {
+  const StepFacts step = step_facts(c.family);
+  Shape s;
+  const std::int64_t rows = 16ll * tile.warps_n * tile.row_tiles * rounds;
+  s.ctas_n = ceil_div(c.n, rows);
+  s.ctas = s.ctas_n * tile.cluster_k;
+  s.ctas_a_sm = ceil_div(s.ctas, machine.sm_count);
+  s.warps = tile.warps_k * tile.warps_n;
+  s.threads = 32 * s.warps;
+  s.steps = ceil_div(c.k, static_cast<std::int64_t>(step.k));
+  s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
+  const double held = static_cast<double>(tile.stages * tile.row_tiles);
+  const double registers =
+      40 + held * step.registers + 4.0 * tile.row_tiles * c.nt + (tile.x_path == 0 ? 4.0 * c.nt : 0);
+  const double x_bytes = tile.x_path == 0 ? 0 : 8192.0 * (1u << tile.x_path);
+  const double fits = std::min({65536.0 / (s.threads * std::min(registers, 255.0)), 2048.0 / s.threads,
+                                x_bytes > 0 ? 220.0 * 1024 / x_bytes : 32.0});
+  s.resident = std::max(1.0, std::min(std::floor(fits), static_cast<double>(s.ctas_a_sm)));
+  const double depth = std::min(static_cast<double>(tile.stages), static_cast<double>(s.steps_a_warp));
+  s.in_flight = s.resident * s.warps * depth * tile.row_tiles * step.bytes;
+  s.weight_bytes_a_cta = static_cast<double>(rows) / 16 * step.bytes * static_cast<double>(s.steps) / tile.cluster_k;
+  return s;
+}
+
+double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 60000;
+  const double on_sm = static_cast<double>(s.ctas_a_sm);
+  const double bytes = on_sm * s.weight_bytes_a_cta;
+  const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough));
+  // Lane instructions of a weight: decoding, and x fragments that the row tiles share.
+  const double tokens = c.nt;
+  const double instructions =
+      c.family == Family::bf16_gemv ? 0.6 + 0.5 * tokens / tile.row_tiles : 2.4 + 0.7 * tokens / tile.row_tiles;
+  const double weights = bytes / (c.family == Family::bf16_gemv ? 2 : 0.5625);
+  const double decode = weights * instructions / (128 * 1700 * std::min(1.0, s.resident * s.warps / 12));
+  const double waves = std::ceil(on_sm / s.resident);
+  const double latency = waves * rounds * std::ceil(static_cast<double>(s.steps_a_warp) / tile.stages) * kLatency;
+  const double x_readers = tile.x_path == 0 ? static_cast<double>(tile.warps_n) * rounds : 1;
+  const double x = on_sm * x_readers * 16 * tokens * static_cast<double>(c.k) / tile.cluster_k / kL2BytesAUs;
+  const double sums =
+      waves * rounds * (0.1 + 0.02 * tile.warps_k * tile.row_tiles * tokens + (tile.cluster_k > 1 ? 0.6 : 0));
+  return kFixed + std::max({stream, decode, latency}) + x + sums + (tile.release != 0 ? 0.3 : 0);
+}
+
+bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  if (s.threads < 64 || s.threads > 512) return false;  // 1
+  if (s.steps < static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k && tile.warps_k * tile.cluster_k > 2) {
+    return false;  // 2
+  }
+  for (const unsigned fewer : kStages) {
+    if (fewer < tile.stages && fewer >= static_cast<std::uint64_t>(s.steps_a_warp)) return false;  // 2
+  }
+  const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
+  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;   // 3
+  if (tile.cluster_k > 1 && s.ctas_n >= machine.sm_count * 4ll) return false;  // 4
+  const double step_bytes = step_facts(c.family).bytes;
+  const double share = static_cast<double>(ceil_div(c.n, 16) * s.steps) * step_bytes / machine.sm_count;  // of an SM
+  return s.in_flight >= std::min(8.0 * 1024, share / 2) && s.in_flight <= 200.0 * 1024;                   // 5
+}
+
+// 1, and what makes the grid come close to 1, 2, 3 and 4 CTAs an SM.
+std::set<unsigned> rounds_values(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
+  std::set<unsigned> values = {1};
+  if (tile_member("rounds") == nullptr) return values;
+  const std::int64_t groups = ceil_div(c.n, 16ll * tile.warps_n * tile.row_tiles) * tile.cluster_k;
+  for (std::int64_t ctas = 1; ctas <= 4; ++ctas) {
+    const std::int64_t rounds = ceil_div(groups, ctas * machine.sm_count);
+    if (rounds <= kMaxRounds) values.insert(static_cast<unsigned>(rounds));
+  }
+  return values;
+}
+
+template <typename Visit>
+void for_each_tile(Visit visit) {
+  TileConfig tile = default_tile();
+  for (const unsigned warps_k : kWarpsK) {
+    for (const unsigned warps_n : kWarpsN) {
+      tile.warps_k = warps_k, tile.warps_n = warps_n;
+      if (warps_k * warps_n < 2 || warps_k * warps_n > 16) continue;
+      for (const unsigned row_tiles : kRowTiles) {
+        for (const unsigned cluster_k : kClusterK) {
+          for (const unsigned stages : kStages) {
+            for (const unsigned x_path : kXPaths) {
+              for (const unsigned release : kReleases) {
+                tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages;
+                tile.x_path = x_path, tile.release = release;
+                visit(tile);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The kinds that pick_diverse takes by turns.
+auto kind_of(const TileConfig& tile) {
+  return std::make_tuple(tile.row_tiles, tile.warps_n, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1);
+}
+
+template <std::size_t Count>
+void step(const std::array<unsigned, Count>& values, unsigned value, const std::function<void(unsigned)>& use) {
+  const auto at = std::lower_bound(values.begin(), values.end(), value);
+  if (at != values.begin()) use(*(at - 1));
+  const auto above = at != values.end() && *at == value ? at + 1 : at;
+  if (above != values.end()) use(*above);
+}
+
+}  // namespace
+
+double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
+  const unsigned rounds = rounds_of(tile);
+  return model_of(c, tile, rounds, shape_of(c, machine, tile, rounds));
+}
+
+std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine) {
+  std::vector<Candidate> found;
+  unsigned TileConfig::*const rounds_member = tile_member("rounds");
+  for_each_tile([&](TileConfig tile) {
+    for (const unsigned rounds : rounds_values(c, machine, tile)) {
+      const Shape s = shape_of(c, machine, tile, rounds);
+      if (!survives(c, machine, tile, rounds, s)) continue;
+      if (rounds_member != nullptr) tile.*rounds_member = rounds;
+      found.push_back({{tile, true}, model_of(c, tile, rounds, s)});
+    }
+  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.model_us < b.model_us; });
+  return found;
+}
+
+bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration) {
+  return make_key(c.problem(), c.nt, configuration.tile, configuration.pdl, machine.arch).is_ok();
+}
+
+std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,
+                                        std::size_t count) {
+  using Kind = decltype(kind_of(TileConfig{}));
+  std::map<Kind, std::vector<const Candidate*>> by_kind;
+  std::vector<Kind> order;  // by each kind's best
+  for (const Candidate& one : ranked) {
+    auto& members = by_kind[kind_of(one.configuration.tile)];
+    if (members.empty()) order.push_back(kind_of(one.configuration.tile));
+    members.push_back(&one);
+  }
+  std::vector<Configuration> picked;
+  std::map<Kind, std::size_t> next;
+  // Half of the turns are the overall best's, so that the model counts where it is right.
+  std::size_t best = 0;
+  std::set<const Candidate*> seen;
+  const auto take = [&](const Candidate* one) {
+    if (!seen.insert(one).second || !is_valid(c, machine, one->configuration)) return false;
+    picked.push_back(one->configuration);
+    return true;
+  };
+  for (bool progress = true; progress && picked.size() < count;) {
+    progress = false;
+    for (const Kind& kind : order) {
+      if (picked.size() >= count) break;
+      const auto& members = by_kind[kind];
+      bool taken = false;
+      for (std::size_t& at = next[kind]; at < members.size() && !taken;) taken = take(members[at++]);
+      progress = progress || taken;
+      if (picked.size() >= count) break;
+      for (taken = false; best < ranked.size() && !taken;) taken = take(&ranked[best++]);
+      progress = progress || taken;
+    }
+  }
+  return picked;
+}
+
+std::vector<Configuration> neighbours(const Configuration& configuration) {
+  std::vector<Configuration> found;
+  const TileConfig& tile = configuration.tile;
+  const auto vary = [&](unsigned TileConfig::*member) {
+    return [&, member](unsigned value) {
+      Configuration one = configuration;
+      one.tile.*member = value;
+      if (!(one == configuration)) found.push_back(one);
+    };
+  };
+  step(kStages, tile.stages, vary(&TileConfig::stages));
+  step(kWarpsK, tile.warps_k, vary(&TileConfig::warps_k));
+  step(kRowTiles, tile.row_tiles, vary(&TileConfig::row_tiles));
+  step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
+  step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
+  vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
+  if (unsigned TileConfig::*const rounds = tile_member("rounds"); rounds != nullptr) {
+    const unsigned now = std::max(1u, tile.*rounds);
+    for (const unsigned value : std::set<unsigned>{std::max(1u, now / 2), std::max(1u, now - 1),
+                                                   std::min(kMaxRounds, now + 1), std::min(kMaxRounds, now * 2)}) {
+      vary(rounds)(value);
+    }
+  }
+  step(kClusterK, tile.cluster_k, vary(&TileConfig::cluster_k));
+  // Two fields at once where one alone changes the work of a CTA.
+  for (const auto& [warps_k, warps_n] :
+       {std::pair{tile.warps_k * 2, tile.warps_n / 2}, std::pair{tile.warps_k / 2, tile.warps_n * 2}}) {
+    if (warps_k < 1 || warps_n < 1 || warps_k > 16 || warps_n > 8) continue;
+    Configuration one = configuration;
+    one.tile.warps_k = warps_k, one.tile.warps_n = warps_n;
+    found.push_back(one);
+  }
+  return found;
+}
+
+Configuration rescale_rounds(const Configuration& configuration, std::int64_t from_n, std::int64_t to_n) {
+  unsigned TileConfig::*const rounds = tile_member("rounds");
+  Configuration scaled = configuration;
+  if (rounds == nullptr || scaled.tile.*rounds <= 1) return scaled;
+  const double exact = scaled.tile.*rounds * static_cast<double>(to_n) / static_cast<double>(from_n);
+  scaled.tile.*rounds = static_cast<unsigned>(std::clamp(std::ceil(exact - 0.01), 1.0, 1.0 * kMaxRounds));
+  return scaled;
+}
+
+}  // namespace gemvjit::tools

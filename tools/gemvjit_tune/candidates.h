@@ -1,0 +1,58 @@
+// Which configurations of a case are worth compiling: a broad grid, pruned by plain rules, ranked by a rough model of
+// the kernel's time. Which tiles exist at all is the catalog's to say (make_key); nothing here repeats that.
+//
+// The rules. A configuration is dropped if
+//   1. a CTA has fewer than 64 or more than 512 threads;
+//   2. K has fewer steps than warps that split it (warps_k * cluster_k), or a smaller `stages` already holds all of a
+//      warp's steps;
+//   3. it leaves a quarter of the SMs without a CTA though smaller row groups would not (row_tiles, warps_n or rounds
+//      above 1);
+//   4. it splits K over a cluster though N alone gives each SM 4 CTAs;
+//   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 200 KiB.
+//
+// The model adds up, in microseconds: a fixed cost; the larger of the time to stream the weights (with few bytes in
+// flight: in proportion less bandwidth), to decode and multiply them, and to wait for a warp's steps one `stages` after
+// another, each for the SM with the most CTAs; reading x; adding partial sums up. Its constants are those of one
+// H200-like SM and only have to rank: configurations are measured before one is chosen.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tools/gemvjit_tune/tune_case.h"
+
+namespace gemvjit::tools {
+
+struct Machine {
+  Arch arch;
+  int sm_count = 0;
+};
+
+struct Candidate {
+  Configuration configuration;
+  double model_us = 0;
+};
+
+double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile);
+
+// All that the rules leave, pdl on, best by the model first. They may still be none that the catalog knows.
+std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine);
+
+// Whether the catalog has a kernel for it on this target.
+bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration);
+
+// At most `count` valid ones of `ranked`: the best of each kind (row_tiles, warps_n, x_path, cluster or not) by turns,
+// so that a wrong model cannot hide a whole kind.
+std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,
+                                        std::size_t count);
+
+// One step in each field, both ways, valid or not; pdl as it is.
+std::vector<Configuration> neighbours(const Configuration& configuration);
+
+// `configuration` of a case with another N, with `rounds` such that an SM gets as many CTAs as there.
+Configuration rescale_rounds(const Configuration& configuration, std::int64_t from_n, std::int64_t to_n);
+
+}  // namespace gemvjit::tools

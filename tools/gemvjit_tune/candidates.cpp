@@ -16,7 +16,6 @@ constexpr std::array kRowTiles = {1u, 2u, 4u};
 constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
 constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u};
 constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u};
-constexpr std::array kReleases = {0u, 1u};
 constexpr unsigned kMaxRounds = 63;
 
 // Of a warp: k of one step, bytes of it in flight for 16 rows (codes and scales, or BF16), registers that hold them.
@@ -66,23 +65,27 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
 }
 
 double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
-  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 60000;
+  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000;
+  constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
+  const bool bf16 = c.family == Family::bf16_gemv;
   const double on_sm = static_cast<double>(s.ctas_a_sm);
   const double bytes = on_sm * s.weight_bytes_a_cta;
-  const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough));
-  // Lane instructions of a weight: decoding, and x fragments that the row tiles share.
-  const double tokens = c.nt;
-  const double instructions =
-      c.family == Family::bf16_gemv ? 0.6 + 0.5 * tokens / tile.row_tiles : 2.4 + 0.7 * tokens / tile.row_tiles;
-  const double weights = bytes / (c.family == Family::bf16_gemv ? 2 : 0.5625);
-  const double decode = weights * instructions / (128 * 1700 * std::min(1.0, s.resident * s.warps / 12));
   const double waves = std::ceil(on_sm / s.resident);
+  // Reading x: once for each group of warps over N and each round, or once a CTA where it is staged.
+  const double tokens = c.nt == 1 ? 3 : 8 * c.nt;  // of nt 1 the mean of 1 and 8
+  const double x_readers = tile.x_path == 0 ? static_cast<double>(tile.warps_n) * rounds : 1.2;
+  const double x = on_sm * x_readers * 2 * tokens * static_cast<double>(c.k) / tile.cluster_k / kL2BytesAUs;
+  const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
+  // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
+  const double shared = 1.0 * c.nt / tile.row_tiles * (tile.x_path == 0 ? 1.0 : 0.8);
+  const double instructions =
+      bf16 ? 0.4 + 0.4 / tile.row_tiles + 0.5 * shared : 2.6 + 0.8 / tile.row_tiles + 0.8 * shared;
+  const double weights = bytes / (bf16 ? 2 : 0.5625);
+  const double decode = weights * instructions / (kLanesAUs * std::min(1.0, s.resident * s.warps / kEnoughWarps));
   const double latency = waves * rounds * std::ceil(static_cast<double>(s.steps_a_warp) / tile.stages) * kLatency;
-  const double x_readers = tile.x_path == 0 ? static_cast<double>(tile.warps_n) * rounds : 1;
-  const double x = on_sm * x_readers * 16 * tokens * static_cast<double>(c.k) / tile.cluster_k / kL2BytesAUs;
-  const double sums =
-      waves * rounds * (0.1 + 0.02 * tile.warps_k * tile.row_tiles * tokens + (tile.cluster_k > 1 ? 0.6 : 0));
-  return kFixed + std::max({stream, decode, latency}) + x + sums + (tile.release != 0 ? 0.3 : 0);
+  const double cluster = tile.cluster_k > 1 ? 0.8 + 0.25 * tile.cluster_k : 0;
+  const double sums = rounds * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
+  return kFixed + std::max({stream, decode, latency}) + sums + (tile.release != 0 ? 0.3 : 0);
 }
 
 bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
@@ -124,11 +127,8 @@ void for_each_tile(Visit visit) {
         for (const unsigned cluster_k : kClusterK) {
           for (const unsigned stages : kStages) {
             for (const unsigned x_path : kXPaths) {
-              for (const unsigned release : kReleases) {
-                tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages;
-                tile.x_path = x_path, tile.release = release;
-                visit(tile);
-              }
+              tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages, tile.x_path = x_path;
+              visit(tile);
             }
           }
         }
@@ -139,7 +139,13 @@ void for_each_tile(Visit visit) {
 
 // The kinds that pick_diverse takes by turns.
 auto kind_of(const TileConfig& tile) {
-  return std::make_tuple(tile.row_tiles, tile.warps_n, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1);
+  return std::make_tuple(tile.row_tiles, tile.warps_k, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1);
+}
+
+int differing_fields(const TileConfig& a, const TileConfig& b) {
+  int count = 0;
+  for (const TileField& field : tile_fields()) count += a.*field.member != b.*field.member ? 1 : 0;
+  return count;
 }
 
 template <std::size_t Count>
@@ -188,28 +194,26 @@ std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machin
     members.push_back(&one);
   }
   std::vector<Configuration> picked;
-  std::map<Kind, std::size_t> next;
-  // Half of the turns are the overall best's, so that the model counts where it is right.
-  std::size_t best = 0;
-  std::set<const Candidate*> seen;
-  const auto take = [&](const Candidate* one) {
-    if (!seen.insert(one).second || !is_valid(c, machine, one->configuration)) return false;
-    picked.push_back(one->configuration);
+  const auto is_new = [&](const Configuration& one, int fields) {
+    return std::none_of(picked.begin(), picked.end(),
+                        [&](const Configuration& other) { return differing_fields(one.tile, other.tile) < fields; });
+  };
+  const auto take = [&](const Candidate& one, int fields) {
+    if (!is_new(one.configuration, fields) || !is_valid(c, machine, one.configuration)) return false;
+    picked.push_back(one.configuration);
     return true;
   };
-  for (bool progress = true; progress && picked.size() < count;) {
-    progress = false;
-    for (const Kind& kind : order) {
-      if (picked.size() >= count) break;
-      const auto& members = by_kind[kind];
-      bool taken = false;
-      for (std::size_t& at = next[kind]; at < members.size() && !taken;) taken = take(members[at++]);
-      progress = progress || taken;
-      if (picked.size() >= count) break;
-      for (taken = false; best < ranked.size() && !taken;) taken = take(&ranked[best++]);
-      progress = progress || taken;
-    }
+  // By turns a kind's best and the best of all that is no near copy of what is there.
+  std::size_t best = 0;
+  for (const Kind& kind : order) {
+    const auto& members = by_kind[kind];
+    bool taken = false;
+    for (std::size_t at = 0; at < members.size() && !taken && picked.size() < count; ++at)
+      taken = take(*members[at], 1);
+    for (taken = false; best < ranked.size() && !taken && picked.size() < count;) taken = take(ranked[best++], 2);
   }
+  while (best < ranked.size() && picked.size() < count) take(ranked[best++], 2);
+  for (std::size_t at = 0; at < ranked.size() && picked.size() < count; ++at) take(ranked[at], 1);
   return picked;
 }
 

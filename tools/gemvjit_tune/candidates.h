@@ -10,10 +10,11 @@
 //   4. it splits K over a cluster though N alone gives each SM 4 CTAs;
 //   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 200 KiB.
 //
-// The model adds up, in microseconds: a fixed cost; the larger of the time to stream the weights (with few bytes in
-// flight: in proportion less bandwidth), to decode and multiply them, and to wait for a warp's steps one `stages` after
-// another, each for the SM with the most CTAs; reading x; adding partial sums up. Its constants are those of one
-// H200-like SM and only have to rank: configurations are measured before one is chosen.
+// The model adds up, in microseconds: a fixed cost; the largest of the time to stream the weights and x (with few bytes
+// in flight: in proportion less bandwidth), to decode and multiply them (with few warps: in proportion less issue), and
+// to wait for a warp's steps one `stages` after another, each for the SM with the most CTAs; adding partial sums up,
+// dearer over a cluster. Its constants are those of one H200-like SM and only have to rank: configurations are measured
+// before one is chosen.
 //
 // Pure functions; any thread.
 #pragma once
@@ -38,14 +39,17 @@ struct Candidate {
 
 double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile);
 
-// All that the rules leave, pdl on, best by the model first. They may still be none that the catalog knows.
+// All that the rules leave, pdl on, release 0, best by the model first. They may still be none that the catalog knows.
+// Release 1 and pdl off are tried later, on what did well (neighbours, the search's final).
 std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine);
 
 // Whether the catalog has a kernel for it on this target.
 bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration);
 
-// At most `count` valid ones of `ranked`: the best of each kind (row_tiles, warps_n, x_path, cluster or not) by turns,
-// so that a wrong model cannot hide a whole kind.
+// At most `count` valid ones of `ranked`: by turns the best of each kind (row_tiles, warps_k, x staged or not, cluster
+// or not), so that a wrong model cannot hide a whole kind, and the best of all that differ in two fields from those
+// picked before (what differs in one is a neighbour, which the search tries where it promises something); then the
+// rest.
 std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,
                                         std::size_t count);
 

@@ -82,6 +82,13 @@ TEST(Search, PdlOffIsChosenWhereItWins) {
   EXPECT_EQ(ran.choice.best.configuration, configuration(8, 4, false));
 }
 
+TEST(Search, PdlStaysOnWithinTheNoise) {
+  CaseSearch search({configuration(8, 4)}, nullptr, any, quick_limits(8));
+  const Ran ran = run(
+      search, [](const Configuration& one) { return one.pdl ? 5.15 : 5.0; }, 0.1);
+  EXPECT_TRUE(ran.choice.best.configuration.pdl);
+}
+
 TEST(Search, FailuresAreCountedAndNeverChosen) {
   CaseSearch search({configuration(1, 1), configuration(2, 1), configuration(4, 1)}, nullptr, any, quick_limits(3));
   const Ran ran = run(search, [](const Configuration& one) { return one.tile.warps_k == 4 && one.pdl ? 9.0 : -1.0; });

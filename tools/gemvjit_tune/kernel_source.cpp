@@ -34,7 +34,13 @@ Prepared KernelSource::prepare(const TuneCase& c, const Configuration& configura
   const auto recipe = specialize(*key);
   if (!recipe) return fail(recipe.status().message());
   made.sample.recipe = to_hex(recipe->digest).substr(0, 16);
-  if (const auto known = book_.find(made.sample)) {
+  auto known = book_.find(made.sample);
+  if (!known && !final) {  // more samples of the same serve as well
+    made.sample.final = true;
+    known = book_.find(made.sample);
+    made.sample.final = final;
+  }
+  if (known) {
     made.sample = *known;
     made.measured = true;
     return made;

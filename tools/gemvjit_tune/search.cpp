@@ -6,6 +6,13 @@
 #include "tools/gemvjit_tune/candidates.h"
 
 namespace gemvjit::tools {
+namespace {
+
+bool faster_than_noise(const Outcome& one, const Outcome& other) {
+  return one.us < other.us - (one.spread_us + other.spread_us);
+}
+
+}  // namespace
 
 SearchLimits thorough_limits(std::size_t max_candidates) { return {max_candidates, 3, 6, 3}; }
 SearchLimits quick_limits(std::size_t max_candidates) { return {max_candidates, 0, 3, 1}; }
@@ -115,18 +122,22 @@ Choice CaseSearch::choose() const {
   for (const std::string& text : failed) timed.erase(text);
   choice.candidates = static_cast<int>(timed.size());
   choice.first_failure = first_failure_;
-  const Outcome* best = nullptr;
+  const Outcome *best = nullptr, *best_with_pdl = nullptr;
   for (const auto& [text, outcome] : final_) {
-    if (outcome.failure.empty() && (best == nullptr || outcome.us < best->us)) best = &outcome;
+    if (!outcome.failure.empty()) continue;
+    if (best == nullptr || outcome.us < best->us) best = &outcome;
+    const bool pdl = outcome.configuration.pdl;
+    if (pdl && (best_with_pdl == nullptr || outcome.us < best_with_pdl->us)) best_with_pdl = &outcome;
   }
+  // Without PDL nothing of the next kernel overlaps: that must be worth more than the noise.
+  if (best != nullptr && best_with_pdl != nullptr && !faster_than_noise(*best, *best_with_pdl)) best = best_with_pdl;
   if (best == nullptr) return choice;
   choice.found = true;
   choice.best = *best;
   if (!has_present_) return choice;
   const auto present = final_.find(present_.text());
   if (present == final_.end() || !present->second.failure.empty()) return choice;
-  const bool faster = best->us < present->second.us - (best->spread_us + present->second.spread_us);
-  if (faster) return choice;
+  if (faster_than_noise(*best, present->second)) return choice;
   choice.best = present->second;
   choice.kept = true;
   return choice;

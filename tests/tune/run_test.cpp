@@ -117,6 +117,15 @@ TEST_F(TuneRun, AKernelThatKillsTheDeviceIsLeftAloneByTheNextRun) {
   EXPECT_NE(std::to_string(threads(entry()["tile"])), fatal);
 }
 
+TEST_F(TuneRun, AKernelThatNeverEndsIsLeftAloneByTheNextRun) {
+  const std::vector<std::string> soon = {"--kernel-timeout", "0.2"};
+  int runs = 0, exit_code = 3;
+  for (; exit_code == 3 && runs < 8; ++runs) exit_code = run(soon, {{"FAKE_HANG", "128"}}).exit_code;
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_GT(runs, 1);
+  EXPECT_NE(threads(entry()["tile"]), 128u);
+}
+
 TEST_F(TuneRun, ABudgetStopsCleanly) {
   const auto output = run({"--budget", "0.000001"});
   EXPECT_EQ(output.exit_code, 0) << output.err;

@@ -35,7 +35,7 @@ std::string driver_text(int cuda_version) {
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceBench>> DeviceBench::open(int ordinal, const HostBlocks& blocks) {
+Result<std::unique_ptr<DeviceBench>> DeviceBench::open(int ordinal, const HostBlocks& blocks, double kernel_seconds) {
   GEMVJIT_TRY_ASSIGN(auto gpu, GpuHarness::open(ordinal));
   GEMVJIT_TRY_ASSIGN(GpuStream stream, GpuStream::create(*gpu));
   std::unique_ptr<DeviceBench> made(new DeviceBench(std::move(gpu), std::move(stream), blocks));
@@ -44,6 +44,7 @@ Result<std::unique_ptr<DeviceBench>> DeviceBench::open(int ordinal, const HostBl
     int value = 0;
     return made->gpu_->api().cuDeviceGetAttribute(&value, which, made->gpu_->device()) == CUDA_SUCCESS ? value : 0;
   };
+  made->kernel_seconds_ = kernel_seconds;
   made->sm_count_ = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   made->sm_clock_mhz_ = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000;
   made->memory_clock_mhz_ = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
@@ -89,7 +90,12 @@ Result<std::unique_ptr<ReadyKernel>> DeviceBench::make_ready(const Prepared& pre
                          "launching the kernel");
     };
     GEMVJIT_TRY_ASSIGN(Chain chain, Chain::capture(*gpu_, stream_, buffers_.copies, op));
-    GEMVJIT_TRY(chain.run_once(stream_));
+    GEMVJIT_TRY_ASSIGN(const bool done, chain.run_once_within(stream_, kernel_seconds_));
+    if (!done) {
+      hangs_ = true;
+      (void)ready.release();  // unloading would wait for the kernel
+      return Status(StatusCode::internal_error, fmt::format("does not end within {} s", kernel_seconds_));
+    }
     GEMVJIT_TRY_ASSIGN(const NumberCheck check, check_numbers(*gpu_, buffers_, reference));
     if (!check.problem.empty()) {
       return Status(StatusCode::internal_error, fmt::format("wrong numbers at M = {}: {}", reference.m, check.problem));

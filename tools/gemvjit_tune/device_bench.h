@@ -32,8 +32,9 @@ struct ReadyKernel {
 
 class DeviceBench {
  public:
-  // no_driver where there is no such device. `blocks` must outlive it.
-  static Result<std::unique_ptr<DeviceBench>> open(int ordinal, const HostBlocks& blocks);
+  // no_driver where there is no such device. `blocks` must outlive it. `kernel_seconds`: a chain that takes longer
+  // hangs.
+  static Result<std::unique_ptr<DeviceBench>> open(int ordinal, const HostBlocks& blocks, double kernel_seconds);
 
   const GpuHarness& gpu() const { return *gpu_; }
   int sm_count() const { return sm_count_; }
@@ -48,7 +49,9 @@ class DeviceBench {
   // Appends `replays` samples to each of samples_us.
   Status sample(const ReadyKernel& kernel, int replays, std::vector<std::vector<double>>& samples_us);
   // Whether the device still works: after an illegal access nothing does in this process.
-  bool alive() const { return gpu_->synchronize().is_ok(); }
+  bool alive() const { return !hangs_ && gpu_->synchronize().is_ok(); }
+  // A kernel does not end: whatever waits for the device from now on, destructors too, waits for ever.
+  bool hangs() const { return hangs_; }
 
   // The alternative's time for a case; invalidates the buffers of begin_case(). Null alternative: see open_alternative.
   Status open_alternative(const std::string& cublaslt_path);
@@ -67,6 +70,8 @@ class DeviceBench {
   std::unique_ptr<Alternative> alternative_;
   TuneCase case_;
   ColdBuffers buffers_;
+  double kernel_seconds_ = 5;
+  bool hangs_ = false;
   int sm_count_ = 0, sm_clock_mhz_ = 0, memory_clock_mhz_ = 0;
 };
 

@@ -109,6 +109,7 @@ int set_up(const TuneOptions& options, Setup& setup) {
   s.arch = *arch;
   s.quick = options.quick, s.max_candidates = options.candidates(), s.replays = options.replays;
   s.alternative = options.alternative, s.cublaslt = options.cublaslt, s.budget_seconds = options.budget_seconds;
+  s.kernel_seconds = options.kernel_seconds;
   s.commit = options.commit.empty() ? build_commit : options.commit;
   s.date = today(), s.tool = fmt::format("gemvjit-tune {}", gemvjit_version());
   s.devices = options.devices;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <future>
 #include <map>
@@ -12,13 +13,15 @@
 #include <mutex>
 #include <optional>
 
+#include "tools/common/exit_codes.h"
 #include "tools/gemvjit_tune/case_plan.h"
 
 namespace gemvjit::tools {
 namespace {
 
-constexpr std::size_t kOpenCases = 4;  // of a device: their compiles hide behind each other's measurements
-constexpr int kFinalParts = 3;         // finalists take turns, so that a drifting clock favours none
+// Cases of a device that are under way: their compiles hide behind each other's measurements.
+constexpr std::size_t kOpenThorough = 4, kOpenQuick = 12;
+constexpr int kFinalParts = 3;  // finalists take turns, so that a drifting clock favours none
 
 // What the device threads write.
 struct Shared {
@@ -56,7 +59,7 @@ class DeviceRun {
 
  private:
   Status run_all() {
-    GEMVJIT_TRY_ASSIGN(bench_, DeviceBench::open(ordinal_, context_.blocks));
+    GEMVJIT_TRY_ASSIGN(bench_, DeviceBench::open(ordinal_, context_.blocks, context_.settings.kernel_seconds));
     if (bench_->gpu().sm() != context_.settings.arch.sm) {
       return {StatusCode::unsupported, fmt::format("{} is no {}: run again for it, with a table of its own",
                                                    bench_->gpu().device_name(), context_.settings.arch.text())};
@@ -70,7 +73,7 @@ class DeviceRun {
     provenance_.replays = context_.settings.replays;
     std::deque<OpenCase> open;
     for (;;) {
-      while (open.size() < kOpenCases && !should_stop()) {
+      while (open.size() < (context_.settings.quick ? kOpenQuick : kOpenThorough) && !should_stop()) {
         auto next = open_next();
         if (!next) break;
         open.push_back(std::move(*next));
@@ -208,9 +211,20 @@ class DeviceRun {
   Status keep(const Prepared& one) {
     GEMVJIT_TRY(context_.book.add(one.sample));
     if (one.sample.failure.empty() || bench_->alive()) return Status::ok();
+    if (bench_->hangs()) leave(one);
     return {StatusCode::cuda_error,
             fmt::format("{} {}: {}; the device is of no use to this process any more. Run again to go on without it",
                         one.sample.tune_case.text(), one.sample.configuration.text(), one.sample.failure)};
+  }
+
+  // Nothing of this process can be ended in order, since all of it would wait for the device. What was measured is in
+  // the file of samples, from which the next run makes the table.
+  [[noreturn]] void leave(const Prepared& one) {
+    context_.progress.message(
+        fmt::format("gemvjit-tune: {} {} on device {} {}; this process can only be left. Run again "
+                    "with the same --samples to go on without that configuration",
+                    one.sample.tune_case.text(), one.sample.configuration.text(), ordinal_, one.sample.failure));
+    std::_Exit(exit_some_failed);
   }
 
   void finish(OpenCase& open, const std::string& problem) {

@@ -25,6 +25,7 @@ struct RunSettings {
   bool alternative = true;
   std::string cublaslt;
   double budget_seconds = 0;  // 0: none
+  double kernel_seconds = 5;  // after which a chain counts as hanging
   std::string commit, date, tool;
   std::vector<int> devices = {0};
 };

@@ -26,6 +26,9 @@ std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& option
       ->check(CLI::Range(1, 100000));
   app.add_option("--budget", options.budget_seconds, "seconds after which to stop and keep what is finished")
       ->check(CLI::PositiveNumber);
+  app.add_option("--kernel-timeout", options.kernel_seconds,
+                 "seconds after which a kernel counts as hanging (default 5)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--output", options.output, "the tuning table to write, or to add to");
   app.add_option("--samples", options.samples, "file of all measurements: read first, then added to");
   app.add_option("--baseline", options.baseline, "JSON list of other kernels' times");

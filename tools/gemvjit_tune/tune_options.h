@@ -15,7 +15,7 @@ struct TuneOptions {
   int sm_count = 0;  // of --list
   bool quick = false;
   std::size_t max_candidates = 0;  // 0: the search's own
-  double budget_seconds = 0;
+  double budget_seconds = 0, kernel_seconds = 5;
   std::string output, samples, baseline, cublaslt, cache_dir, commit;
   bool alternative = true;
   int replays = 15;

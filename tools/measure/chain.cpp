@@ -17,6 +17,11 @@ Status Chain::run_once(const GpuStream& stream) const {
   return stream.synchronize();
 }
 
+Result<bool> Chain::run_once_within(const GpuStream& stream, double seconds) const {
+  GEMVJIT_TRY(graph_.launch(stream));
+  return stream.done_within(seconds);
+}
+
 Status Chain::sample(const GpuStream& stream, int replays, std::vector<double>& us_per_op) const {
   GEMVJIT_TRY_ASSIGN(const std::vector<double> times, graph_.times_us(stream, replays));
   for (const double us : times) us_per_op.push_back(us / ops_);

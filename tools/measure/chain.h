@@ -17,6 +17,8 @@ class Chain {
                                const std::function<Status(int)>& op);
   // One replay, waited for: the first loads what is loaded lazily.
   Status run_once(const GpuStream& stream) const;
+  // The same for ops that may never end: false if it was not done within `seconds`; then the device is lost.
+  Result<bool> run_once_within(const GpuStream& stream, double seconds) const;
   // Appends the microseconds of an op, one number for each of `replays`.
   Status sample(const GpuStream& stream, int replays, std::vector<double>& us_per_op) const;
 

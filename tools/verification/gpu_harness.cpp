@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace gemvjit {
@@ -101,6 +103,17 @@ GpuStream::~GpuStream() {
 
 Status GpuStream::synchronize() const {
   return gpu_->check(gpu_->api().cuStreamSynchronize(stream_), "waiting for a stream");
+}
+
+Result<bool> GpuStream::done_within(double seconds) const {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const CUresult result = gpu_->api().cuStreamQuery(stream_);
+    if (result == CUDA_SUCCESS) return true;
+    if (result != CUDA_ERROR_NOT_READY) return gpu_->check(result, "waiting for a stream");
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) return false;
+    std::this_thread::yield();
+  }
 }
 
 Result<GpuGraph> GpuGraph::capture(const GpuHarness& gpu, const GpuStream& stream,

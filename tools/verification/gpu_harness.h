@@ -66,6 +66,8 @@ class GpuStream {
 
   CUstream get() const { return stream_; }
   Status synchronize() const;
+  // Whether all work was done within `seconds`; the failure of that work, if it failed. Polls.
+  Result<bool> done_within(double seconds) const;
 
  private:
   GpuStream(const GpuHarness& gpu, CUstream stream) : gpu_(&gpu), stream_(stream) {}

@@ -14,7 +14,9 @@ constexpr std::array kWarpsK = {1u, 2u, 4u, 8u, 16u};
 constexpr std::array kWarpsN = {1u, 2u, 4u, 8u};
 constexpr std::array kRowTiles = {1u, 2u, 4u};
 constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
-constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u};
+constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u, 12u, 15u};
+constexpr std::array kVariants = {0u, 1u};
+constexpr unsigned kBulk = 1;  // the variant that has weights copied to shared memory, by a warp of its own
 constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u};
 constexpr unsigned kMaxRounds = 63;
 
@@ -38,7 +40,21 @@ struct Shape {
   std::int64_t ctas_n = 0, ctas = 0, ctas_a_sm = 0, steps = 0, steps_a_warp = 0;
   unsigned threads = 0, warps = 0;
   double resident = 1, in_flight = 0, weight_bytes_a_cta = 0;
+  double x_bytes = 0, x_staged = 0;  // all that a CTA reads of x, with all tokens; the shared memory that x gets
 };
+
+// CTAs that an SM holds at a time, by registers, threads and shared memory (estimates).
+double resident_ctas(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  const StepFacts step = step_facts(c.family);
+  const bool bulk = tile.variant == kBulk;
+  const double held = static_cast<double>(tile.stages * tile.row_tiles);  // steps that a warp has under way
+  const double sums = 4.0 * tile.row_tiles * c.nt, x_registers = tile.x_path == 0 ? 4.0 * c.nt : 0;
+  const double registers = std::min(255.0, 40 + sums + x_registers + step.registers * (bulk ? tile.row_tiles : held));
+  const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * tile.row_tiles * 16 * (8.0 * c.nt + 1) * 4;
+  const double ring = bulk ? held * s.warps * step.bytes * 1.1 : 0;
+  return std::min(
+      {65536.0 / (s.threads * registers), 2048.0 / s.threads, 227.0 * 1024 / (1024 + partials + ring + s.x_staged)});
+}
 
 Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds) {
   const StepFacts step = step_facts(c.family);
@@ -48,17 +64,14 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   s.ctas = s.ctas_n * tile.cluster_k;
   s.ctas_a_sm = ceil_div(s.ctas, machine.sm_count);
   s.warps = tile.warps_k * tile.warps_n;
-  s.threads = 32 * s.warps;
+  s.threads = 32 * (s.warps + (tile.variant == kBulk ? 1 : 0));
   s.steps = ceil_div(c.k, static_cast<std::int64_t>(step.k));
   s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
-  const double held = static_cast<double>(tile.stages * tile.row_tiles);
-  const double registers =
-      40 + held * step.registers + 4.0 * tile.row_tiles * c.nt + (tile.x_path == 0 ? 4.0 * c.nt : 0);
-  const double x_bytes = tile.x_path == 0 ? 0 : 8192.0 * (1u << tile.x_path);
-  const double fits = std::min({65536.0 / (s.threads * std::min(registers, 255.0)), 2048.0 / s.threads,
-                                x_bytes > 0 ? 220.0 * 1024 / x_bytes : 32.0});
-  s.resident = std::max(1.0, std::min(std::floor(fits), static_cast<double>(s.ctas_a_sm)));
-  const double depth = std::min(static_cast<double>(tile.stages), static_cast<double>(s.steps_a_warp));
+  s.x_bytes = 16.0 * c.nt * static_cast<double>(c.k) / tile.cluster_k;
+  s.x_staged = tile.x_path == 0 ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
+  s.resident = std::max(1.0, std::min(std::floor(resident_ctas(c, tile, rounds, s)), static_cast<double>(s.ctas_a_sm)));
+  const double all = static_cast<double>(s.steps_a_warp) * (tile.variant == kBulk ? rounds : 1);  // the ring runs ahead
+  const double depth = std::min(static_cast<double>(tile.stages), all);
   s.in_flight = s.resident * s.warps * depth * tile.row_tiles * step.bytes;
   s.weight_bytes_a_cta = static_cast<double>(rows) / 16 * step.bytes * static_cast<double>(s.steps) / tile.cluster_k;
   return s;
@@ -67,14 +80,14 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
 double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
   constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000;
   constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
-  const bool bf16 = c.family == Family::bf16_gemv;
-  const double on_sm = static_cast<double>(s.ctas_a_sm);
+  const bool bf16 = c.family == Family::bf16_gemv, bulk = tile.variant == kBulk;
+  const double on_sm = static_cast<double>(s.ctas_a_sm), turns = rounds;
   const double bytes = on_sm * s.weight_bytes_a_cta;
   const double waves = std::ceil(on_sm / s.resident);
-  // Reading x: once for each group of warps over N and each round, or once a CTA where it is staged.
-  const double tokens = c.nt == 1 ? 3 : 8 * c.nt;  // of nt 1 the mean of 1 and 8
-  const double x_readers = tile.x_path == 0 ? static_cast<double>(tile.warps_n) * rounds : 1.2;
-  const double x = on_sm * x_readers * 2 * tokens * static_cast<double>(c.k) / tile.cluster_k / kL2BytesAUs;
+  // Reading x: by each group of warps over N in each round; staged: once a CTA if all of it fits, else once a round.
+  const double tokens = c.nt == 1 ? 0.4 : 1;  // of nt 1 the mean of 1 and 8 tokens
+  const double x_readers = tile.x_path == 0 ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
+  const double x = on_sm * x_readers * s.x_bytes * tokens / kL2BytesAUs;
   const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
   // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
   const double shared = 1.0 * c.nt / tile.row_tiles * (tile.x_path == 0 ? 1.0 : 0.8);
@@ -82,26 +95,31 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
       bf16 ? 0.4 + 0.4 / tile.row_tiles + 0.5 * shared : 2.6 + 0.8 / tile.row_tiles + 0.8 * shared;
   const double weights = bytes / (bf16 ? 2 : 0.5625);
   const double decode = weights * instructions / (kLanesAUs * std::min(1.0, s.resident * s.warps / kEnoughWarps));
-  const double latency = waves * rounds * std::ceil(static_cast<double>(s.steps_a_warp) / tile.stages) * kLatency;
+  const double steps = static_cast<double>(s.steps_a_warp);
+  const double turns_of_ring = bulk ? std::ceil(turns * steps / tile.stages) : turns * std::ceil(steps / tile.stages);
+  const double latency = waves * turns_of_ring * kLatency;
   const double cluster = tile.cluster_k > 1 ? 0.8 + 0.25 * tile.cluster_k : 0;
-  const double sums = rounds * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
-  return kFixed + std::max({stream, decode, latency}) + sums + (tile.release != 0 ? 0.3 : 0);
+  const double sums = turns * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
+  return kFixed + std::max({stream, decode, latency}) + sums * (bulk ? 0.5 : 1) + (bulk ? 0.3 : 0) +
+         (tile.x_path != 0 ? 0.3 : 0) + (tile.release != 0 ? 0.3 : 0);
 }
 
 bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
-  if (s.threads < 64 || s.threads > 512) return false;  // 1
+  if (s.warps < 2 || s.warps > 16) return false;  // 1
   if (s.steps < static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k && tile.warps_k * tile.cluster_k > 2) {
     return false;  // 2
   }
+  const double ahead = static_cast<double>(s.steps_a_warp) * (tile.variant == kBulk ? rounds : 1);
   for (const unsigned fewer : kStages) {
-    if (fewer < tile.stages && fewer >= static_cast<std::uint64_t>(s.steps_a_warp)) return false;  // 2
+    if (fewer < tile.stages && fewer >= ahead) return false;  // 2
   }
   const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
-  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;   // 3
-  if (tile.cluster_k > 1 && s.ctas_n >= machine.sm_count * 4ll) return false;  // 4
+  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;             // 3
+  if (tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
+  if (tile.x_path > 1 && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
   const double step_bytes = step_facts(c.family).bytes;
   const double share = static_cast<double>(ceil_div(c.n, 16) * s.steps) * step_bytes / machine.sm_count;  // of an SM
-  return s.in_flight >= std::min(8.0 * 1024, share / 2) && s.in_flight <= 200.0 * 1024;                   // 5
+  return s.in_flight >= std::min(8.0 * 1024, share / 2) && s.in_flight <= 224.0 * 1024;                   // 5
 }
 
 // 1, and what makes the grid come close to 1, 2, 3 and 4 CTAs an SM.
@@ -119,19 +137,23 @@ std::set<unsigned> rounds_values(const TuneCase& c, const Machine& machine, cons
 template <typename Visit>
 void for_each_tile(Visit visit) {
   TileConfig tile = default_tile();
-  for (const unsigned warps_k : kWarpsK) {
-    for (const unsigned warps_n : kWarpsN) {
-      tile.warps_k = warps_k, tile.warps_n = warps_n;
-      if (warps_k * warps_n < 2 || warps_k * warps_n > 16) continue;
-      for (const unsigned row_tiles : kRowTiles) {
-        for (const unsigned cluster_k : kClusterK) {
-          for (const unsigned stages : kStages) {
-            for (const unsigned x_path : kXPaths) {
-              tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages, tile.x_path = x_path;
-              visit(tile);
-            }
+  const auto with_warps = [&] {
+    for (const unsigned row_tiles : kRowTiles) {
+      for (const unsigned cluster_k : kClusterK) {
+        for (const unsigned stages : kStages) {
+          for (const unsigned x_path : kXPaths) {
+            tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages, tile.x_path = x_path;
+            visit(tile);
           }
         }
+      }
+    }
+  };
+  for (const unsigned variant : kVariants) {
+    for (const unsigned warps_k : kWarpsK) {
+      for (const unsigned warps_n : kWarpsN) {
+        tile.variant = variant, tile.warps_k = warps_k, tile.warps_n = warps_n;
+        if (warps_k * warps_n >= 2 && warps_k * warps_n <= 16) with_warps();
       }
     }
   }
@@ -139,7 +161,7 @@ void for_each_tile(Visit visit) {
 
 // The kinds that pick_diverse takes by turns.
 auto kind_of(const TileConfig& tile) {
-  return std::make_tuple(tile.row_tiles, tile.warps_k, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1);
+  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1);
 }
 
 int differing_fields(const TileConfig& a, const TileConfig& b) {
@@ -210,10 +232,11 @@ std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machin
     bool taken = false;
     for (std::size_t at = 0; at < members.size() && !taken && picked.size() < count; ++at)
       taken = take(*members[at], 1);
-    for (taken = false; best < ranked.size() && !taken && picked.size() < count;) taken = take(ranked[best++], 2);
+    for (taken = false; best < ranked.size() && !taken && picked.size() < count;) taken = take(ranked[best++], 3);
   }
-  while (best < ranked.size() && picked.size() < count) take(ranked[best++], 2);
-  for (std::size_t at = 0; at < ranked.size() && picked.size() < count; ++at) take(ranked[at], 1);
+  for (const int fields : {3, 2, 1}) {
+    for (std::size_t at = 0; at < ranked.size() && picked.size() < count; ++at) take(ranked[at], fields);
+  }
   return picked;
 }
 
@@ -241,6 +264,7 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
     }
   }
   step(kClusterK, tile.cluster_k, vary(&TileConfig::cluster_k));
+  step(kVariants, tile.variant, vary(&TileConfig::variant));
   // Two fields at once where one alone changes the work of a CTA.
   for (const auto& [warps_k, warps_n] :
        {std::pair{tile.warps_k * 2, tile.warps_n / 2}, std::pair{tile.warps_k / 2, tile.warps_n * 2}}) {

@@ -2,13 +2,14 @@
 // the kernel's time. Which tiles exist at all is the catalog's to say (make_key); nothing here repeats that.
 //
 // The rules. A configuration is dropped if
-//   1. a CTA has fewer than 64 or more than 512 threads;
+//   1. a CTA has fewer than 2 or more than 16 warps that compute;
 //   2. K has fewer steps than warps that split it (warps_k * cluster_k), or a smaller `stages` already holds all of a
 //      warp's steps;
 //   3. it leaves a quarter of the SMs without a CTA though smaller row groups would not (row_tiles, warps_n or rounds
 //      above 1);
-//   4. it splits K over a cluster though N alone gives each SM 4 CTAs;
-//   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 200 KiB.
+//   4. it splits K over a cluster though N alone gives each SM a CTA;
+//   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 224 KiB;
+//   6. x gets twice the shared memory that it needs, or more.
 //
 // The model adds up, in microseconds: a fixed cost; the largest of the time to stream the weights and x (with few bytes
 // in flight: in proportion less bandwidth), to decode and multiply them (with few warps: in proportion less issue), and
@@ -47,7 +48,7 @@ std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& ma
 bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration);
 
 // At most `count` valid ones of `ranked`: by turns the best of each kind (row_tiles, warps_k, x staged or not, cluster
-// or not), so that a wrong model cannot hide a whole kind, and the best of all that differ in two fields from those
+// or not), so that a wrong model cannot hide a whole kind, and the best of all that differ in three fields from those
 // picked before (what differs in one is a neighbour, which the search tries where it promises something); then the
 // rest.
 std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,

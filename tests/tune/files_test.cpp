@@ -124,6 +124,11 @@ TEST(Samples, NearestShapesTeach) {
   std::vector<unsigned> warps;
   for (const Configuration& one : book->nearest(kCase, 2, 2, {})) warps.push_back(one.tile.warps_k);
   EXPECT_THAT(warps, ElementsAre(8u, 16u, 4u));
+  // A table's entry counts like a measurement: here the nearest shape of all.
+  const std::vector<Known> table = {{kCase, sample(kCase, 12, 0).configuration, 4}};
+  warps.clear();
+  for (const Configuration& one : book->nearest(kCase, 2, 2, table)) warps.push_back(one.tile.warps_k);
+  EXPECT_THAT(warps, ElementsAre(12u, 8u, 4u));
 }
 
 constexpr const char* kTable = R"({

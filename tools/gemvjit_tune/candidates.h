@@ -47,10 +47,10 @@ std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& ma
 // Whether the catalog has a kernel for it on this target.
 bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration);
 
-// At most `count` valid ones of `ranked`: by turns the best of each kind (variant, row_tiles, warps_k, x staged or not, cluster
-// or not), so that a wrong model cannot hide a whole kind, and the best of all that differ in three fields from those
-// picked before (what differs in one is a neighbour, which the search tries where it promises something); then the
-// rest.
+// At most `count` valid ones of `ranked`: by turns the best of each kind (variant, row_tiles, warps_k, x staged or not,
+// cluster or not), so that a wrong model cannot hide a whole kind, and the best of all that differ in three fields from
+// those picked before (what differs in one is a neighbour, which the search tries where it promises something); then
+// the rest.
 std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,
                                         std::size_t count);
 

@@ -130,8 +130,9 @@ class DeviceRun {
       finish(open, begun.message());  // such as a weight that does not fit into the device's memory
       return false;
     }
-    GEMVJIT_TRY(open.search->in_final() ? final_round(open) : first_round(open));
-    if (should_stop()) return false;
+    const bool final = open.search->in_final();
+    GEMVJIT_TRY(final ? final_round(open) : first_round(open));
+    if (!final && should_stop()) return false;
     return begin_round(open);
   }
 

@@ -202,28 +202,39 @@ Status SampleBook::add(const AlternativeSample& sample) {
 
 std::vector<Configuration> SampleBook::nearest(const TuneCase& c, std::size_t shapes, std::size_t a_shape,
                                                const std::vector<Known>& also) const {
-  std::map<TuneCase, std::vector<Known>> by_case;
   const auto fits = [&](const TuneCase& other) {
     return other.family == c.family && other.nt == c.nt && other.silu_mul == c.silu_mul;
   };
+  // The nearest cases first, so that only their configurations are copied.
+  std::map<TuneCase, std::vector<Known>> by_case;
+  std::vector<std::pair<double, std::vector<Known>*>> near;
+  const auto consider = [&](const TuneCase& other) {
+    const auto [place, is_new] = by_case.try_emplace(other);
+    if (is_new) near.emplace_back(distance(c, other), &place->second);
+  };
+  for (const Known& known : also) {
+    if (fits(known.tune_case)) consider(known.tune_case);
+  }
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [other, configurations] : known_) {
-      if (!fits(other)) continue;
-      for (const auto& [text, known] : configurations) by_case[other].push_back(known);
+      if (fits(other)) consider(other);
+    }
+    std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (near.size() > shapes) near.resize(shapes);
+    for (auto& [other, list] : by_case) {
+      const auto is_near = [&, wanted = &list](const auto& one) { return one.second == wanted; };
+      const auto found_case = known_.find(other);
+      if (found_case == known_.end() || std::none_of(near.begin(), near.end(), is_near)) continue;
+      for (const auto& [text, known] : found_case->second) list.push_back(known);
     }
   }
   for (const Known& known : also) {
     if (fits(known.tune_case)) by_case[known.tune_case].push_back(known);
   }
-  std::vector<std::pair<double, const std::vector<Known>*>> near;
-  for (auto& [other, configurations] : by_case) {
-    std::stable_sort(configurations.begin(), configurations.end(),
-                     [](const Known& a, const Known& b) { return a.us < b.us; });
-    near.emplace_back(distance(c, other), &configurations);
+  for (auto& [far, list] : near) {
+    std::stable_sort(list->begin(), list->end(), [](const Known& a, const Known& b) { return a.us < b.us; });
   }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (near.size() > shapes) near.resize(shapes);
   std::vector<Configuration> found;
   std::set<std::string> seen;
   for (std::size_t rank = 0; rank < a_shape; ++rank) {

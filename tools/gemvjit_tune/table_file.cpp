@@ -118,31 +118,23 @@ Result<TableFile> TableFile::parse(const std::string& name, const std::string& t
   if (!file.table_.contains("measurements")) file.table_["measurements"] = Json::object();
   if (!file.table_["measurements"].is_object()) return bad(name, "\"measurements\" must be an object");
   for (const Json& entry : file.table_["entries"]) {
-    if (const auto c = case_from_json(entry); !c) return bad(name, fmt::format("an entry: {}", c.status().message()));
+    const auto c = case_from_json(entry);
+    if (!c) return bad(name, fmt::format("an entry: {}", c.status().message()));
+    const auto tile = tile_from_json(entry.value("tile", Json::object()));
+    if (!tile) continue;  // of another version's kernels: it stays until its case is measured
+    const Configuration configuration{*tile, entry.value("pdl", true)};
+    file.present_.insert_or_assign(*c, configuration);
+    if (entry.contains("time_us") && entry["time_us"].is_number()) {
+      file.known_.push_back({*c, configuration, entry["time_us"].get<double>()});
+    }
   }
   return file;
 }
 
 std::optional<Configuration> TableFile::present(const TuneCase& c) const {
-  for (const Json& entry : table_["entries"]) {
-    const auto of = case_from_json(entry);
-    if (!of || !(*of == c)) continue;
-    const auto tile = tile_from_json(entry.value("tile", Json::object()));
-    if (tile) return Configuration{*tile, entry.value("pdl", true)};
-  }
-  return std::nullopt;
-}
-
-std::vector<Known> TableFile::known() const {
-  std::vector<Known> found;
-  for (const Json& entry : table_["entries"]) {
-    const auto of = case_from_json(entry);
-    const auto tile = tile_from_json(entry.value("tile", Json::object()));
-    if (of && tile && entry.contains("time_us") && entry["time_us"].is_number()) {
-      found.push_back({*of, {*tile, entry.value("pdl", true)}, entry["time_us"].get<double>()});
-    }
-  }
-  return found;
+  const auto found = present_.find(c);
+  if (found == present_.end()) return std::nullopt;
+  return found->second;
 }
 
 // The id of an equal measurement, or a new one.

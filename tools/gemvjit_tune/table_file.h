@@ -2,6 +2,7 @@
 // joins what is there, everything else stays as it is. Pure but for the two functions that read and write the file.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -37,10 +38,10 @@ class TableFile {
   static Result<TableFile> parse(const std::string& name, const std::string& text);
   static TableFile fresh(const std::string& arch);
 
-  // The table's choice for a case, measured or predicted.
+  // The table's choice for a case, measured or predicted, as it was read: merge() changes neither this nor known().
   std::optional<Configuration> present(const TuneCase& c) const;
   // Its measured configurations.
-  std::vector<Known> known() const;
+  const std::vector<Known>& known() const { return known_; }
   // Entries in the order of family, silu_mul, N, K, nt; measurements that no entry names any more go.
   void merge(const std::vector<MeasuredEntry>& entries);
   // One line for each measurement, entry and default.
@@ -50,6 +51,8 @@ class TableFile {
  private:
   std::string measurement_id(const Provenance& provenance);
   nlohmann::ordered_json table_;
+  std::map<TuneCase, Configuration> present_;
+  std::vector<Known> known_;
 };
 
 }  // namespace gemvjit::tools

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <set>
 
+#include "src/compile/nvrtc_compiler.h"
+#include "src/compile/options.h"
+#include "src/cuda/nvrtc_api.h"
 #include "tests/support/temp_dir.h"
 #include "tools/measure/cold_data.h"
 #include "tools/measure/cublaslt_abi.h"
@@ -150,6 +153,28 @@ TEST(CublasLtAbi, IsThatOfTheInstalledHeader) {
 #else
   GTEST_SKIP() << "no cublasLt.h here to compare with";
 #endif
+}
+
+// The kernels of this folder include no header but their configuration, for every target that is tested.
+TEST(HelperKernels, CompileWithoutSpills) {
+  const auto nvrtc = cuda::load_nvrtc(cuda::nvrtc_search_from_environment(), 0, "compile the helper kernels");
+  if (!nvrtc) GTEST_SKIP() << nvrtc.status().text();
+  const auto compiler = make_nvrtc_compiler(*nvrtc);
+  for (const auto& [name, config] : std::vector<std::pair<std::string, std::string>>{
+           {"read_ceiling", "inline constexpr int kMode = 2;"}, {"silu_mul", ""}}) {
+    for (const Arch& arch : {Arch{90, 'a'}, Arch{120, 'a'}}) {
+      Recipe recipe;
+      recipe.key.arch = arch;
+      recipe.entry_name = name;
+      recipe.sources = {
+          {name + ".cu", test::read_text(std::string(GEMVJIT_SOURCE_DIR) + "/tools/measure/" + name + ".cu")},
+          {"kernel_config.h", config}};
+      recipe.options = nvrtc_options(arch);
+      const auto cubin = compiler->compile(recipe);
+      ASSERT_TRUE(cubin) << cubin.status().text();
+      EXPECT_EQ(cubin->resources.spill_store_bytes, 0u);
+    }
+  }
 }
 
 }  // namespace

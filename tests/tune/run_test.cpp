@@ -28,7 +28,6 @@ class TuneRun : public testing::Test {
                                           "quick",
                                           "--max-candidates",
                                           "4",
-                                          "--no-alternative",
                                           "--output",
                                           table(),
                                           "--samples",
@@ -36,6 +35,7 @@ class TuneRun : public testing::Test {
                                           "-j2",
                                           "--cache-dir",
                                           dir_.path("cache")};
+    if (std::find(more.begin(), more.end(), "--cublaslt") == more.end()) arguments.push_back("--no-alternative");
     arguments.insert(arguments.end(), more.begin(), more.end());
     environment["LD_LIBRARY_PATH"] = COMPUTING_LIBCUDA_FOLDER;
     environment["FAKE_N"] = "64";
@@ -137,6 +137,17 @@ TEST_F(TuneRun, SeveralDevicesShareTheCases) {
   ASSERT_EQ(output.exit_code, 0) << output.err;
   EXPECT_EQ(nlohmann::json::parse(test::read_text(table()))["entries"].size(), 3u);
   EXPECT_EQ(run({"--devices", "5"}).exit_code, 5);
+}
+
+TEST_F(TuneRun, WithoutCublasLtItSaysSoOnceAndGoesOn) {
+  const std::string missing = dir_.path("libcublasLt.so.13");
+  const auto output = run({"--cublaslt", missing, "--devices", "0,1"}, {{"FAKE_DEVICES", "2"}});
+  EXPECT_EQ(output.exit_code, 0);
+  const std::size_t first = output.err.find("cuBLASLt is not timed");
+  ASSERT_NE(first, std::string::npos) << output.err;
+  EXPECT_THAT(output.err, HasSubstr(missing));
+  EXPECT_EQ(output.err.find("cuBLASLt is not timed", first + 1), std::string::npos);
+  EXPECT_FALSE(entry().contains("alternative_us"));
 }
 
 TEST_F(TuneRun, ABaselineIsTheAlternative) {

@@ -9,7 +9,8 @@
 //      above 1);
 //   4. it splits K over a cluster though N alone gives each SM a CTA;
 //   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 224 KiB;
-//   6. x gets twice the shared memory that it needs, or more.
+//   6. x gets twice the shared memory that it needs, or more;
+//   7. it needs (an estimate) a tenth more registers than its threads can have, so that it would spill.
 //
 // The model adds up, in microseconds: a fixed cost; the largest of the time to stream the weights and x (with few bytes
 // in flight: in proportion less bandwidth), to decode and multiply them (with few warps: in proportion less issue), and

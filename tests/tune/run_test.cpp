@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "src/cuda/nvrtc_api.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/subprocess.h"
 
@@ -16,6 +17,10 @@ using testing::HasSubstr;
 
 class TuneRun : public testing::Test {
  protected:
+  void SetUp() override {
+    const auto nvrtc = cuda::load_nvrtc(cuda::nvrtc_search_from_environment(), 90, "compile kernels");
+    if (!nvrtc) GTEST_SKIP() << nvrtc.status().text();
+  }
   test::ProgramOutput run(std::vector<std::string> more, test::Environment environment = {}) {
     std::vector<std::string> arguments = {GEMVJIT_TUNE_BINARY,
                                           "--shape",

@@ -1,4 +1,5 @@
-// gemvjit-bench: the kernels' time per op, cold, in a CUDA graph chain, beside read ceilings measured in the same run.
+// gemvjit-bench: the kernels' time per op, cold, in a CUDA graph chain, beside read ceilings and
+// cuBLASLt measured in the same run.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,8 +28,8 @@ const std::vector<std::string> kDefaultShapes = {"1024x8192",  "8192x1024",  "15
 struct BenchOptions {
   std::vector<std::string> shapes, families = {"nvfp4", "bf16"};
   std::vector<std::int64_t> tokens = {1, 8, 16, 32};
-  std::string cache_dir, pdl = "on";
-  bool has_cache_dir = false, warm = false, chain = false, json = false, ceilings = true;
+  std::string cache_dir, cublaslt, pdl = "on";
+  bool has_cache_dir = false, warm = false, chain = false, json = false, ceilings = true, alternative = true;
   int replays = 15;
 };
 
@@ -45,6 +46,8 @@ std::optional<int> parse(int argc, char** argv, BenchOptions& options) {
   app.add_flag("--warm", options.warm, "one copy of the weights, in L2 where it fits");
   app.add_flag("--chain", options.chain, "each op's x is the previous op's out, where the shape allows it");
   app.add_flag("!--no-ceilings", options.ceilings, "time the kernels only");
+  app.add_flag("!--no-alternative", options.alternative, "do not time cuBLASLt");
+  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)");
   app.add_flag("--json", options.json, "one JSON document on stdout");
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
@@ -112,6 +115,7 @@ void print_text(const GpuHarness& gpu, const std::vector<BenchResult>& results) 
                {"plain", Align::right},
                {"pdl", Align::right},
                {"pdl+x+out", Align::right},
+               {"cublasLt", Align::right},
                {"us/pdl", Align::right},
                {"us/pdl+x+out", Align::right},
                {"", Align::left}});
@@ -120,8 +124,9 @@ void print_text(const GpuHarness& gpu, const std::vector<BenchResult>& results) 
     table.add_row({fmt::format("{}x{}{}", r.bench.n, r.bench.k, r.bench.silu_mul ? ":silu" : ""), family_name(r.bench),
                    fmt::format("{}", r.bench.m), fmt::format("{:.1f}", static_cast<double>(r.bytes) / 1e6),
                    fmt::format("{:.2f}", r.us), fmt::format("{:.2f}", r.plain_us), fmt::format("{:.2f}", r.pdl_us),
-                   fmt::format("{:.2f}", r.pdl_x_out_us), ratio(r.us, r.pdl_us), ratio(r.us, r.pdl_x_out_us),
-                   r.problem.empty() ? "" : "WRONG " + r.problem});
+                   fmt::format("{:.2f}", r.pdl_x_out_us),
+                   r.cublaslt_us > 0 ? fmt::format("{:.2f}", r.cublaslt_us) : "-", ratio(r.us, r.pdl_us),
+                   ratio(r.us, r.pdl_x_out_us), r.problem.empty() ? "" : "WRONG " + r.problem});
     if (r.pdl_us <= 0) continue;
     auto& [sum, count] = log_ratios[fmt::format("{} M={}", family_name(r.bench), r.bench.m)];
     sum += std::log(r.us / r.pdl_us), ++count;
@@ -149,9 +154,11 @@ void print_report(const GpuHarness& gpu, const std::vector<BenchResult>& results
                                    {"bytes", r.bytes},
                                    {"copies", r.copies},
                                    {"us", r.us},
+                                   {"spread_us", r.spread_us},
                                    {"plain_us", r.plain_us},
                                    {"pdl_us", r.pdl_us},
                                    {"pdl_x_out_us", r.pdl_x_out_us},
+                                   {"cublaslt_us", r.cublaslt_us},
                                    {"error_over_bound", r.worst},
                                    {"problem", r.problem}});
   }
@@ -161,6 +168,15 @@ void print_report(const GpuHarness& gpu, const std::vector<BenchResult>& results
 int fail(const Status& status, int exit_code) {
   complain(status.text());
   return exit_code;
+}
+
+// Null, with a note, where it cannot be timed: that is no reason not to time the kernels.
+std::unique_ptr<Alternative> open_alternative(const GpuHarness& gpu, const BenchOptions& options) {
+  if (!options.alternative) return nullptr;
+  auto opened = Alternative::open(gpu, options.cublaslt);
+  if (opened) return std::move(*opened);
+  fmt::print(stderr, "gemvjit-bench: cuBLASLt is not timed: {}\n", opened.status().message());
+  return nullptr;
 }
 
 int run(const BenchOptions& options) {
@@ -185,10 +201,12 @@ int run(const BenchOptions& options) {
   }
   const auto stream = GpuStream::create(**gpu);
   if (!stream) return fail(stream.status(), exit_environment);
+  const std::unique_ptr<Alternative> alternative = open_alternative(**gpu, options);
+  BenchRunner runner(**gpu, *stream, raw, ceilings.get(), alternative.get(), options.replays);
   std::vector<BenchResult> results;
   bool right = true;
   for (const BenchCase& bench : *cases) {
-    const auto result = run_bench_case(**gpu, *stream, raw, ceilings.get(), bench, options.replays);
+    const auto result = runner.run(bench);
     if (!result) return fail(result.status(), exit_some_failed);
     right = right && result->problem.empty();
     results.push_back(*result);

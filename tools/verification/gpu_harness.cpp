@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace gemvjit {
@@ -103,10 +105,21 @@ Status GpuStream::synchronize() const {
   return gpu_->check(gpu_->api().cuStreamSynchronize(stream_), "waiting for a stream");
 }
 
+Result<bool> GpuStream::done_within(double seconds) const {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const CUresult result = gpu_->api().cuStreamQuery(stream_);
+    if (result == CUDA_SUCCESS) return true;
+    if (result != CUDA_ERROR_NOT_READY) return gpu_->check(result, "waiting for a stream");
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) return false;
+    std::this_thread::yield();
+  }
+}
+
 Result<GpuGraph> GpuGraph::capture(const GpuHarness& gpu, const GpuStream& stream,
-                                   const std::function<Status()>& record) {
+                                   const std::function<Status()>& record, CUstreamCaptureMode mode) {
   const GpuApi& api = gpu.api();
-  GEMVJIT_TRY(gpu.check(api.cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "begin of capture"));
+  GEMVJIT_TRY(gpu.check(api.cuStreamBeginCapture(stream.get(), mode), "begin of capture"));
   const Status recorded = record();
   CUgraph graph = nullptr;
   const Status ended = gpu.check(api.cuStreamEndCapture(stream.get(), &graph), "end of capture");
@@ -123,6 +136,13 @@ Result<GpuGraph> GpuGraph::capture(const GpuHarness& gpu, const GpuStream& strea
 GpuGraph::GpuGraph(GpuGraph&& other) noexcept
     : gpu_(other.gpu_), exec_(std::exchange(other.exec_, nullptr)), nodes_(other.nodes_) {}
 
+GpuGraph& GpuGraph::operator=(GpuGraph&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(exec_, other.exec_);
+  std::swap(nodes_, other.nodes_);
+  return *this;
+}
+
 GpuGraph::~GpuGraph() {
   if (exec_ != nullptr) (void)gpu_->api().cuGraphExecDestroy(exec_);
 }
@@ -131,24 +151,30 @@ Status GpuGraph::launch(const GpuStream& stream) const {
   return gpu_->check(gpu_->api().cuGraphLaunch(exec_, stream.get()), "cuGraphLaunch");
 }
 
-Result<double> GpuGraph::median_us(const GpuStream& stream, int repeats) const {
+Result<std::vector<double>> GpuGraph::times_us(const GpuStream& stream, int repeats) const {
   const GpuApi& api = gpu_->api();
   CUevent begin = nullptr, end = nullptr;
   GEMVJIT_TRY(gpu_->check(api.cuEventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate"));
   Status status = gpu_->check(api.cuEventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate");
   std::vector<double> times;
-  for (int i = 0; i <= repeats && status; ++i) {
+  for (int i = 0; i < repeats && status; ++i) {
     status = gpu_->check(api.cuEventRecord(begin, stream.get()), "cuEventRecord");
     if (status) status = launch(stream);
     if (status) status = gpu_->check(api.cuEventRecord(end, stream.get()), "cuEventRecord");
     if (status) status = gpu_->check(api.cuEventSynchronize(end), "waiting for a graph");
     float milliseconds = 0;
     if (status) status = gpu_->check(api.cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime");
-    if (i > 0) times.push_back(milliseconds * 1e3);
+    times.push_back(milliseconds * 1e3);
   }
   (void)api.cuEventDestroy(begin);
   if (end != nullptr) (void)api.cuEventDestroy(end);
   if (!status) return status;
+  return times;
+}
+
+Result<double> GpuGraph::median_us(const GpuStream& stream, int repeats) const {
+  GEMVJIT_TRY_ASSIGN(std::vector<double> times, times_us(stream, repeats + 1));
+  times.erase(times.begin());
   std::sort(times.begin(), times.end());
   return times.empty() ? 0.0 : times[times.size() / 2];
 }

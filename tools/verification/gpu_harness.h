@@ -66,6 +66,8 @@ class GpuStream {
 
   CUstream get() const { return stream_; }
   Status synchronize() const;
+  // Whether all work was done within `seconds`; the failure of that work, if it failed. Polls.
+  Result<bool> done_within(double seconds) const;
 
  private:
   GpuStream(const GpuHarness& gpu, CUstream stream) : gpu_(&gpu), stream_(stream) {}
@@ -73,18 +75,22 @@ class GpuStream {
   CUstream stream_;
 };
 
-// What `record` put into a stream, captured (mode GLOBAL, the strictest) and instantiated.
+// What `record` put into a stream, captured and instantiated.
 class GpuGraph {
  public:
-  // The failure of `record`, or of the capture. The stream is usable afterwards in either case.
-  static Result<GpuGraph> capture(const GpuHarness& gpu, const GpuStream& stream,
-                                  const std::function<Status()>& record);
+  // The failure of `record`, or of the capture. The stream is usable afterwards in either case. `mode`: GLOBAL, the
+  // strictest, proves that nothing unfit for a capture is called; with other threads at work on the driver
+  // (THREAD_LOCAL) their calls must not break this capture.
+  static Result<GpuGraph> capture(const GpuHarness& gpu, const GpuStream& stream, const std::function<Status()>& record,
+                                  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL);
   ~GpuGraph();
   GpuGraph(GpuGraph&& other) noexcept;
-  GpuGraph& operator=(GpuGraph&&) = delete;
+  GpuGraph& operator=(GpuGraph&& other) noexcept;
 
   std::size_t nodes() const { return nodes_; }
   Status launch(const GpuStream& stream) const;
+  // Microseconds of each of `repeats` launches, one after another. Waits for the stream.
+  Result<std::vector<double>> times_us(const GpuStream& stream, int repeats) const;
   // Microseconds of one launch: median over `repeats`, after one launch for warming up. Waits for the stream.
   Result<double> median_us(const GpuStream& stream, int repeats) const;
 

@@ -1,4 +1,4 @@
-// What a kernel that only reads can reach: the ceilings gemvjit-bench measures beside its kernels.
+// What a kernel that only reads can reach: the ceilings that gemvjit-bench measures beside its kernels.
 //
 //   kMode 0  plain: read `bytes`, nothing else
 //   kMode 1  PDL: dependents released at once, all loads requested before the wait, then the wait; an ideal

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "src/base/status.h"
-#include "tools/verification/gpu_harness.h"
+#include "tools/measure/helper_kernel.h"
 
 namespace gemvjit::tools {
 
@@ -17,19 +15,14 @@ class CeilingKernels {
  public:
   // Compiles the three for the device; needs NVRTC.
   static Result<std::unique_ptr<CeilingKernels>> compile(const GpuHarness& gpu);
-  ~CeilingKernels();
-  CeilingKernels(const CeilingKernels&) = delete;
-  CeilingKernels& operator=(const CeilingKernels&) = delete;
 
   // Put one read of `bytes` (a multiple of 16) at `data` into the stream.
   Status launch(Ceiling which, CUstream stream, CUdeviceptr data, std::uint64_t bytes, CUdeviceptr x,
                 std::uint64_t x_bytes, CUdeviceptr out, std::uint64_t out_bytes) const;
 
  private:
-  explicit CeilingKernels(const GpuHarness& gpu) : gpu_(gpu) {}
-  const GpuHarness& gpu_;
-  CUlibrary libraries_[3]{};
-  CUkernel kernels_[3]{};
+  CeilingKernels() = default;
+  std::unique_ptr<HelperKernel> kernels_[3];
 };
 
 }  // namespace gemvjit::tools

@@ -1,0 +1,52 @@
+// gemvjit-tune as a command: wrong use, machines without a device, --list.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/subprocess.h"
+#include "tools/verification/gpu_harness.h"
+
+namespace gemvjit {
+namespace {
+
+using testing::HasSubstr;
+
+test::ProgramOutput run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), GEMVJIT_TUNE_BINARY);
+  return test::Program(arguments, {}).wait();
+}
+
+TEST(TuneCommand, WithoutADeviceItSaysWhatIsMissing) {
+  if (GpuHarness::open()) GTEST_SKIP() << "about machines without a CUDA device; this one has one";
+  const auto output = run({"--shape", "64x128"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(output.out.empty());
+  EXPECT_THAT(output.err, HasSubstr("libcuda"));
+}
+
+TEST(TuneCommand, RefusesWrongUse) {
+  EXPECT_EQ(run({"--help"}).exit_code, 0);
+  EXPECT_EQ(run({}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "64"}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "63x128"}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "64x128", "--nt", "3"}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "64x128", "--search", "lazy"}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "64x128", "--list"}).exit_code, 2);
+  EXPECT_EQ(run({"--shape", "64x128", "--list", "--arch", "sm_70", "--sm-count", "80"}).exit_code, 2);
+  EXPECT_EQ(run({"--shapes-file", "/no/such/file.json"}).exit_code, 4);
+}
+
+TEST(TuneCommand, ListsCandidatesWithoutADevice) {
+  const auto output = run({"--shape", "4096x4096", "--nt", "1,4", "--family", "nvfp4", "--list", "--arch", "sm_90a",
+                           "--sm-count", "132", "--search", "quick", "--json"});
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const auto json = nlohmann::json::parse(output.out);
+  ASSERT_EQ(json["cases"].size(), 2u);
+  EXPECT_EQ(json["cases"][0]["candidates"].size(), 8u);
+  EXPECT_GT(json["cases"][1]["candidates"][0]["model_us"].get<double>(), 0);
+  EXPECT_TRUE(json["cases"][1]["candidates"][0]["tile"].contains("warps_k"));
+}
+
+}  // namespace
+}  // namespace gemvjit

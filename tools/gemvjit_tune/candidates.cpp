@@ -1,0 +1,320 @@
+#include "tools/gemvjit_tune/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace gemvjit::tools {
+namespace {
+
+constexpr std::array kWarpsK = {1u, 2u, 4u, 8u, 16u};
+constexpr std::array kWarpsN = {1u, 2u, 4u, 8u};
+constexpr std::array kRowTiles = {1u, 2u, 4u};
+constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
+constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u, 12u, 15u};
+constexpr std::array kVariants = {0u, 1u};
+constexpr unsigned kAsync = 1;  // the variant whose ring of weights is in shared memory
+constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u};
+constexpr std::array kMinCtas = {1u, 2u, 3u, 4u};
+constexpr unsigned kMaxRounds = 63;
+constexpr double kSqueeze = 1.6;  // of the registers that min_ctas leaves, what may still compile without spilling
+
+// Of a warp: k of one step, bytes of it in flight for 16 rows (codes and scales, or BF16).
+struct StepFacts {
+  double k, bytes;
+};
+StepFacts step_facts(Family family) { return family == Family::bf16_gemv ? StepFacts{64, 2048} : StepFacts{128, 1152}; }
+
+// Registers of a thread, a least-squares fit to what NVRTC 13.0 used for 375 configurations on sm_90a without spilling
+// (off by 6 to 13, root mean square).
+double registers_of(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
+  const bool async = tile.variant == kAsync, staged = tile.x_path != 0;
+  const double nt = c.nt, row_tiles = tile.row_tiles, held = async ? 0 : row_tiles * tile.stages;
+  if (c.family == Family::bf16_gemv) {
+    return 31 + 3.3 * row_tiles * nt + 11 * row_tiles + (staged ? 8 : 18) * nt + 19 * held + (rounds > 1 ? 12 : 0);
+  }
+  return 25 + 2 * row_tiles * nt + 16 * row_tiles + (staged ? 14 : 32) * nt + 12 * held + (rounds > 1 ? 18 : 0);
+}
+// What a thread may have: the register file over the CTA's warps, which are allocated by fours.
+double registers_allowed(unsigned threads) { return std::min(255u, 65536 / ((threads + 127) / 128 * 128) / 8 * 8); }
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+unsigned rounds_of(const TileConfig& tile) {
+  unsigned TileConfig::*const rounds = tile_member("rounds");
+  return rounds == nullptr ? 1 : std::max(1u, tile.*rounds);
+}
+
+// What both the rules and the model ask about a tile.
+struct Shape {
+  std::int64_t ctas_n = 0, ctas = 0, ctas_a_sm = 0, steps = 0, steps_a_warp = 0;
+  unsigned threads = 0, warps = 0;
+  double resident = 1, in_flight = 0, weight_bytes_a_cta = 0;
+  double x_bytes = 0, x_staged = 0;  // all that a CTA reads of x, with all tokens; the shared memory that x gets
+};
+
+// CTAs that an SM holds at a time, by registers, threads and shared memory (estimates).
+double resident_ctas(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  const StepFacts step = step_facts(c.family);
+  const bool async = tile.variant == kAsync;
+  const double held = static_cast<double>(tile.stages * tile.row_tiles);  // steps that a warp has under way
+  const double registers = std::min(registers_of(c, tile, rounds), registers_allowed(s.threads * tile.min_ctas));
+  const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * tile.row_tiles * 16 * (8.0 * c.nt + 1) * 4;
+  const double ring = async ? held * s.warps * step.bytes * 1.1 : 0;
+  return std::min(
+      {65536.0 / (s.threads * registers), 2048.0 / s.threads, 227.0 * 1024 / (1024 + partials + ring + s.x_staged)});
+}
+
+Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds) {
+  const StepFacts step = step_facts(c.family);
+  Shape s;
+  const std::int64_t rows = 16ll * tile.warps_n * tile.row_tiles * rounds;
+  s.ctas_n = ceil_div(c.n, rows);
+  s.ctas = s.ctas_n * tile.cluster_k;
+  s.ctas_a_sm = ceil_div(s.ctas, machine.sm_count);
+  s.warps = tile.warps_k * tile.warps_n;
+  s.threads = 32 * s.warps;
+  s.steps = ceil_div(c.k, static_cast<std::int64_t>(step.k));
+  s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
+  s.x_bytes = 16.0 * c.nt * static_cast<double>(c.k) / tile.cluster_k;
+  s.x_staged = tile.x_path == 0 ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
+  s.resident = std::max(1.0, std::min(std::floor(resident_ctas(c, tile, rounds, s)), static_cast<double>(s.ctas_a_sm)));
+  const double all =
+      static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);  // the ring runs ahead
+  const double depth = std::min(static_cast<double>(tile.stages), all);
+  s.in_flight = s.resident * s.warps * depth * tile.row_tiles * step.bytes;
+  s.weight_bytes_a_cta = static_cast<double>(rows) / 16 * step.bytes * static_cast<double>(s.steps) / tile.cluster_k;
+  return s;
+}
+
+double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000;
+  constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
+  const bool bf16 = c.family == Family::bf16_gemv, async = tile.variant == kAsync;
+  const double on_sm = static_cast<double>(s.ctas_a_sm), turns = rounds;
+  const double bytes = on_sm * s.weight_bytes_a_cta;
+  const double waves = std::ceil(on_sm / s.resident);
+  // Reading x: by each group of warps over N in each round; staged: once a CTA if all of it fits, else once a round.
+  const double tokens = c.nt == 1 ? 0.4 : 1;  // of nt 1 the mean of 1 and 8 tokens
+  const double x_readers = tile.x_path == 0 ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
+  const double x = on_sm * x_readers * s.x_bytes * tokens / kL2BytesAUs;
+  const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
+  // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
+  const double shared = 1.0 * c.nt / tile.row_tiles * (tile.x_path == 0 ? 1.0 : 0.8);
+  const double instructions =
+      bf16 ? 0.4 + 0.4 / tile.row_tiles + 0.5 * shared : 2.6 + 0.8 / tile.row_tiles + 0.8 * shared;
+  const double weights = bytes / (bf16 ? 2 : 0.5625);
+  const double decode = weights * instructions / (kLanesAUs * std::min(1.0, s.resident * s.warps / kEnoughWarps));
+  const double steps = static_cast<double>(s.steps_a_warp);
+  const double turns_of_ring = async ? std::ceil(turns * steps / tile.stages) : turns * std::ceil(steps / tile.stages);
+  const double latency = waves * turns_of_ring * kLatency;
+  const double cluster = tile.cluster_k > 1 ? 0.8 + 0.25 * tile.cluster_k : 0;
+  const double sums = turns * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
+  return kFixed + std::max({stream, decode, latency}) + sums * (async ? 0.5 : 1) + (async ? 0.3 : 0) +
+         (tile.x_path != 0 ? 0.3 : 0) + (tile.release != 0 ? 0.3 : 0);
+}
+
+bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
+  if (s.warps < 2 || s.warps > 16) return false;  // 1
+  if (s.steps < static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k && tile.warps_k * tile.cluster_k > 2) {
+    return false;  // 2
+  }
+  const double ahead = static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);
+  for (const unsigned fewer : kStages) {
+    if (fewer < tile.stages && fewer >= ahead) return false;  // 2
+  }
+  const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
+  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;             // 3
+  if (tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
+  if (tile.x_path > 1 && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
+  const double room = tile.min_ctas > 1 ? kSqueeze : 1.1;
+  if (registers_of(c, tile, rounds) > room * registers_allowed(s.threads * tile.min_ctas)) return false;  // 7
+  const double step_bytes = step_facts(c.family).bytes;
+  const double share = static_cast<double>(ceil_div(c.n, 16) * s.steps) * step_bytes / machine.sm_count;  // of an SM
+  return s.in_flight >= std::min(8.0 * 1024, share / 2) && s.in_flight <= 224.0 * 1024;                   // 5
+}
+
+// 1, and what makes the grid come close to 1, 2, 3 and 4 CTAs an SM.
+std::set<unsigned> rounds_values(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
+  std::set<unsigned> values = {1};
+  if (tile_member("rounds") == nullptr) return values;
+  const std::int64_t groups = ceil_div(c.n, 16ll * tile.warps_n * tile.row_tiles) * tile.cluster_k;
+  for (std::int64_t ctas = 1; ctas <= 4; ++ctas) {
+    const std::int64_t rounds = ceil_div(groups, ctas * machine.sm_count);
+    if (rounds <= kMaxRounds) values.insert(static_cast<unsigned>(rounds));
+  }
+  return values;
+}
+
+// 1, and what makes room for 24 and 32 warps on an SM where the compiler would use more registers by itself.
+std::set<unsigned> min_ctas_values(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
+  std::set<unsigned> values = {1};
+  const unsigned warps = tile.warps_k * tile.warps_n;
+  for (const unsigned resident : {24u, 32u}) {
+    const unsigned ctas = resident / warps;
+    if (ctas < 2 || ctas > 8) continue;
+    if (registers_of(c, tile, rounds) > registers_allowed(32 * warps * ctas)) values.insert(ctas);
+  }
+  return values;
+}
+
+template <typename Visit>
+void for_each_tile(Visit visit) {
+  TileConfig tile = default_tile();
+  const auto with_warps = [&] {
+    for (const unsigned row_tiles : kRowTiles) {
+      for (const unsigned cluster_k : kClusterK) {
+        for (const unsigned stages : kStages) {
+          for (const unsigned x_path : kXPaths) {
+            tile.row_tiles = row_tiles, tile.cluster_k = cluster_k, tile.stages = stages, tile.x_path = x_path;
+            visit(tile);
+          }
+        }
+      }
+    }
+  };
+  for (const unsigned variant : kVariants) {
+    for (const unsigned warps_k : kWarpsK) {
+      for (const unsigned warps_n : kWarpsN) {
+        tile.variant = variant, tile.warps_k = warps_k, tile.warps_n = warps_n;
+        if (warps_k * warps_n >= 2 && warps_k * warps_n <= 16) with_warps();
+      }
+    }
+  }
+}
+
+// The kinds that pick_diverse takes by turns.
+auto kind_of(const TileConfig& tile) {
+  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1,
+                         tile.min_ctas > 1);
+}
+
+int differing_fields(const TileConfig& a, const TileConfig& b) {
+  int count = 0;
+  for (const TileField& field : tile_fields()) count += a.*field.member != b.*field.member ? 1 : 0;
+  return count;
+}
+
+template <std::size_t Count>
+void step(const std::array<unsigned, Count>& values, unsigned value, const std::function<void(unsigned)>& use) {
+  const auto at = std::lower_bound(values.begin(), values.end(), value);
+  if (at != values.begin()) use(*(at - 1));
+  const auto above = at != values.end() && *at == value ? at + 1 : at;
+  if (above != values.end()) use(*above);
+}
+
+}  // namespace
+
+double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
+  const unsigned rounds = rounds_of(tile);
+  return model_of(c, tile, rounds, shape_of(c, machine, tile, rounds));
+}
+
+std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine) {
+  std::vector<Candidate> found;
+  unsigned TileConfig::*const rounds_member = tile_member("rounds");
+  for_each_tile([&](TileConfig tile) {
+    for (const unsigned rounds : rounds_values(c, machine, tile)) {
+      for (const unsigned min_ctas : min_ctas_values(c, tile, rounds)) {
+        tile.min_ctas = min_ctas;
+        const Shape s = shape_of(c, machine, tile, rounds);
+        if (!survives(c, machine, tile, rounds, s)) continue;
+        if (rounds_member != nullptr) tile.*rounds_member = rounds;
+        found.push_back({{tile, true}, model_of(c, tile, rounds, s)});
+      }
+    }
+  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.model_us < b.model_us; });
+  return found;
+}
+
+bool is_valid(const TuneCase& c, const Machine& machine, const Configuration& configuration) {
+  return make_key(c.problem(), c.nt, configuration.tile, configuration.pdl, machine.arch).is_ok();
+}
+
+std::vector<Configuration> pick_diverse(const TuneCase& c, const Machine& machine, const std::vector<Candidate>& ranked,
+                                        std::size_t count) {
+  using Kind = decltype(kind_of(TileConfig{}));
+  std::map<Kind, std::vector<const Candidate*>> by_kind;
+  std::vector<Kind> order;  // by each kind's best
+  for (const Candidate& one : ranked) {
+    auto& members = by_kind[kind_of(one.configuration.tile)];
+    if (members.empty()) order.push_back(kind_of(one.configuration.tile));
+    members.push_back(&one);
+  }
+  std::vector<Configuration> picked;
+  const auto is_new = [&](const Configuration& one, int fields) {
+    return std::none_of(picked.begin(), picked.end(),
+                        [&](const Configuration& other) { return differing_fields(one.tile, other.tile) < fields; });
+  };
+  const auto take = [&](const Candidate& one, int fields) {
+    if (!is_new(one.configuration, fields) || !is_valid(c, machine, one.configuration)) return false;
+    picked.push_back(one.configuration);
+    return true;
+  };
+  // By turns a kind's best and the best of all that is no near copy of what is there.
+  std::size_t best = 0;
+  for (const Kind& kind : order) {
+    const auto& members = by_kind[kind];
+    bool taken = false;
+    for (std::size_t at = 0; at < members.size() && !taken && picked.size() < count; ++at)
+      taken = take(*members[at], 1);
+    for (taken = false; best < ranked.size() && !taken && picked.size() < count;) taken = take(ranked[best++], 3);
+  }
+  for (const int fields : {3, 2, 1}) {
+    for (std::size_t at = 0; at < ranked.size() && picked.size() < count; ++at) take(ranked[at], fields);
+  }
+  return picked;
+}
+
+std::vector<Configuration> neighbours(const Configuration& configuration) {
+  std::vector<Configuration> found;
+  const TileConfig& tile = configuration.tile;
+  const auto vary = [&](unsigned TileConfig::*member) {
+    return [&, member](unsigned value) {
+      Configuration one = configuration;
+      one.tile.*member = value;
+      if (!(one == configuration)) found.push_back(one);
+    };
+  };
+  step(kStages, tile.stages, vary(&TileConfig::stages));
+  step(kWarpsK, tile.warps_k, vary(&TileConfig::warps_k));
+  step(kRowTiles, tile.row_tiles, vary(&TileConfig::row_tiles));
+  step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
+  step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
+  vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
+  if (unsigned TileConfig::*const rounds = tile_member("rounds"); rounds != nullptr) {
+    const unsigned now = std::max(1u, tile.*rounds);
+    for (const unsigned value : std::set<unsigned>{std::max(1u, now / 2), std::max(1u, now - 1),
+                                                   std::min(kMaxRounds, now + 1), std::min(kMaxRounds, now * 2)}) {
+      vary(rounds)(value);
+    }
+  }
+  step(kClusterK, tile.cluster_k, vary(&TileConfig::cluster_k));
+  step(kVariants, tile.variant, vary(&TileConfig::variant));
+  step(kMinCtas, tile.min_ctas, vary(&TileConfig::min_ctas));
+  // Two fields at once where one alone changes the work of a CTA.
+  for (const auto& [warps_k, warps_n] :
+       {std::pair{tile.warps_k * 2, tile.warps_n / 2}, std::pair{tile.warps_k / 2, tile.warps_n * 2}}) {
+    if (warps_k < 1 || warps_n < 1 || warps_k > 16 || warps_n > 8) continue;
+    Configuration one = configuration;
+    one.tile.warps_k = warps_k, one.tile.warps_n = warps_n;
+    found.push_back(one);
+  }
+  return found;
+}
+
+Configuration rescale_rounds(const Configuration& configuration, std::int64_t from_n, std::int64_t to_n) {
+  unsigned TileConfig::*const rounds = tile_member("rounds");
+  Configuration scaled = configuration;
+  if (rounds == nullptr || scaled.tile.*rounds <= 1) return scaled;
+  const double exact = scaled.tile.*rounds * static_cast<double>(to_n) / static_cast<double>(from_n);
+  scaled.tile.*rounds = static_cast<unsigned>(std::clamp(std::ceil(exact - 0.01), 1.0, 1.0 * kMaxRounds));
+  return scaled;
+}
+
+}  // namespace gemvjit::tools

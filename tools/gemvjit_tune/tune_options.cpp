@@ -1,0 +1,62 @@
+#include "tools/gemvjit_tune/tune_options.h"
+
+#include <fmt/format.h>
+
+#include "gemvjit/gemvjit.h"
+#include "tools/common/command_line.h"
+
+namespace gemvjit::tools {
+
+std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& options) {
+  CLI::App app("Find the fastest configuration of each shape on the GPU here, and write a tuning table.",
+               "gemvjit-tune");
+  app.set_version_flag("--version", gemvjit_version());
+  std::vector<std::string> families = {"nvfp4", "bf16"};
+  std::string search = "thorough";
+  CaseRequest& request = options.request;
+  app.add_option("--shape", request.shapes, "NxK, or NxK:silu; repeatable");
+  app.add_option("--shapes-file", request.shapes_files, "JSON of models with their layers by tensor parallelism");
+  app.add_option("--model", request.models, "a model folder: its linear layers");
+  app.add_option("--tp", request.tensor_parallel, "tensor parallelism to take from --shapes-file")->delimiter(',');
+  app.add_option("--family", families, "nvfp4, bf16")->delimiter(',')->check(CLI::IsMember({"nvfp4", "bf16"}));
+  app.add_option("--nt", request.nt, "token tiles")->delimiter(',')->check(CLI::IsMember({1, 2, 4}));
+  app.add_option("--arch", options.arch, "target (default: the device's best that this NVRTC knows)");
+  app.add_option("--search", search, "thorough or quick")->check(CLI::IsMember({"thorough", "quick"}));
+  app.add_option("--max-candidates", options.max_candidates, "configurations a case (default 64, quick 8)")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--budget", options.budget_seconds, "seconds after which to stop and keep what is finished")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--kernel-timeout", options.kernel_seconds,
+                 "seconds after which a kernel counts as hanging (default 5)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--output", options.output, "the tuning table to write, or to add to");
+  app.add_option("--samples", options.samples, "file of all measurements: read first, then added to");
+  app.add_option("--baseline", options.baseline, "JSON list of other kernels' times");
+  app.add_flag("!--no-alternative", options.alternative, "do not time cuBLASLt");
+  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)");
+  app.add_option("--replays", options.replays, "of a finalist's graph; others get a third")
+      ->check(CLI::Range(3, 10000));
+  app.add_option("--jobs,-j", options.jobs, "compile threads (default: one a core)")->check(CLI::Range(1, 1024));
+  app.add_option("--devices", options.devices, "GPUs, by number")->delimiter(',')->check(CLI::Range(0, 1023));
+  app.add_option("--cache-dir", options.cache_dir, "keep compiled kernels here (default: nowhere)");
+  app.add_option("--commit", options.commit, "commit of the sources, for the table (default: of the build)");
+  app.add_flag("--list", options.list, "print the first candidates of each case; no GPU needed");
+  app.add_option("--sm-count", options.sm_count, "for --list: multiprocessors of the GPU")->check(CLI::Range(1, 4096));
+  app.add_flag("--json", options.json, "one JSON document on stdout");
+  app.add_flag("-q,--quiet", options.quiet, "no progress");
+  if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
+  options.quick = search == "quick";
+  request.families.clear();
+  for (const std::string& name : families) request.families.push_back(find_family(name)->family);
+  if (request.shapes.empty() && request.shapes_files.empty() && request.models.empty()) {
+    complain("no shapes: name some with --shape, --shapes-file or --model; see --help");
+    return exit_usage;
+  }
+  if (options.list && (options.arch.empty() || options.sm_count == 0)) {
+    complain("--list needs --arch and --sm-count, since it asks no GPU");
+    return exit_usage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gemvjit::tools

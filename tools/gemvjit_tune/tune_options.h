@@ -1,0 +1,32 @@
+// What the command line of gemvjit-tune says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/gemvjit_tune/shape_sources.h"
+
+namespace gemvjit::tools {
+
+struct TuneOptions {
+  CaseRequest request;
+  std::string arch;  // "": the first device's
+  int sm_count = 0;  // of --list
+  bool quick = false;
+  std::size_t max_candidates = 0;  // 0: the search's own
+  double budget_seconds = 0, kernel_seconds = 5;
+  std::string output, samples, baseline, cublaslt, cache_dir, commit;
+  bool alternative = true;
+  int replays = 15;
+  int jobs = 0;  // 0: one a core
+  std::vector<int> devices = {0};
+  bool list = false, json = false, quiet = false;
+
+  std::size_t candidates() const { return max_candidates > 0 ? max_candidates : quick ? 8 : 64; }
+};
+
+// An exit code if the program is to end now.
+std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& options);
+
+}  // namespace gemvjit::tools

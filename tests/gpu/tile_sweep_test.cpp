@@ -1,7 +1,9 @@
 // Random problems over tile configurations: splits over warps and clusters, several rows and groups of rows, pipeline
-// depths, and both moments of releasing dependents; for each both families, silu_mul, every nt, PDL on and off.
+// depths, several row groups a CTA, x in shared memory, both ways for weights, both moments of releasing dependents;
+// for each both families, silu_mul, every nt, PDL on and off.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "tests/support/gpu_fixture.h"
@@ -18,8 +20,9 @@ void PrintTo(const TileConfig& tile, std::ostream* out) {
 namespace gemvjit::test {
 namespace {
 
+// In this order; the rest as given by name.
 TileConfig tile(unsigned warps_k, unsigned warps_n, unsigned cluster_k, unsigned row_tiles, unsigned stages,
-                unsigned release) {
+                unsigned release = 0) {
   TileConfig config;
   config.warps_k = warps_k;
   config.warps_n = warps_n;
@@ -30,19 +33,44 @@ TileConfig tile(unsigned warps_k, unsigned warps_n, unsigned cluster_k, unsigned
   return config;
 }
 
-// Neither N nor K fits any tile; the BF16 K is a multiple of 8 only.
-ProblemShape sweep_shape(gemvjit_family family, bool silu_mul) {
-  return {family, 32, silu_mul ? 144 : 184, family == GEMVJIT_NVFP4_GEMV ? 1520 : 1512, silu_mul};
+TileConfig in_rounds(TileConfig config, unsigned rounds) {
+  config.rounds = rounds;
+  return config;
+}
+// x in shared memory, at most 8 KiB << x_path at a time.
+TileConfig staged(TileConfig config, unsigned x_path) {
+  config.x_path = x_path;
+  return config;
+}
+// The ring of weights in shared memory.
+TileConfig async(TileConfig config, unsigned min_ctas = 1) {
+  config.variant = 1;
+  config.min_ctas = min_ctas;
+  return config;
 }
 
-class TileSweepTest : public GpuTest, public testing::WithParamInterface<TileConfig> {
+// Neither N nor K fits any tile. With `whole_bands` 128 divides N (each half with silu_mul), so that NVFP4 tiles take
+// rows of four neighbourhoods. The ring in shared memory needs K in multiples of 32 for NVFP4; the BF16 K is a multiple
+// of 8 only.
+ProblemShape sweep_shape(gemvjit_family family, bool silu_mul, bool whole_bands) {
+  const std::int64_t n = whole_bands ? (silu_mul ? 768 : 640) : (silu_mul ? 144 : 184);
+  return {family, 32, n, family == GEMVJIT_NVFP4_GEMV ? (whole_bands ? 1504 : 1520) : 1512, silu_mul};
+}
+
+struct Sweep {
+  TileConfig tile;
+  bool whole_bands;
+};
+void PrintTo(const Sweep& sweep, std::ostream* out) { PrintTo(sweep.tile, out); }
+
+class TileSweepTest : public GpuTest, public testing::WithParamInterface<Sweep> {
  protected:
   // Compiles everything at once, on many threads; the contexts of one nt then find it in the cache.
   static void compile_all() {
-    GpuContext context(&GetParam());
+    GpuContext context(&GetParam().tile);
     for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
       for (const bool silu_mul : {false, true}) {
-        for (const bool pdl : {false, true}) context.add(sweep_shape(family, silu_mul), 0, pdl);
+        for (const bool pdl : {false, true}) context.add(sweep_shape(family, silu_mul, GetParam().whole_bands), 0, pdl);
       }
     }
     ASSERT_TRUE(context.warm());
@@ -54,11 +82,11 @@ TEST_P(TileSweepTest, FamiliesFlagsNtAndPdl) {
   std::uint64_t seed = 1;
   for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
     for (const bool silu_mul : {false, true}) {
-      const ProblemShape shape = sweep_shape(family, silu_mul);
+      const ProblemShape shape = sweep_shape(family, silu_mul, GetParam().whole_bands);
       const HostProblem full = random_problem(shape, seed++, 0xFF);
       const reference::Expected expected = full.expected();
       for (const int nt : {1, 2, 4}) {
-        GpuContext context(&GetParam());
+        GpuContext context(&GetParam().tile);
         context.add(shape, nt, true);
         context.add(shape, nt, false);
         ASSERT_TRUE(context.warm());
@@ -75,12 +103,48 @@ TEST_P(TileSweepTest, FamiliesFlagsNtAndPdl) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepTest,
-                         testing::Values(tile(1, 1, 1, 1, 1, 0), tile(8, 1, 1, 1, 4, 0), tile(16, 1, 1, 1, 4, 0),
-                                         tile(4, 4, 1, 1, 2, 1), tile(2, 8, 1, 1, 8, 0), tile(8, 1, 2, 1, 4, 0),
-                                         tile(4, 2, 4, 1, 2, 1), tile(8, 1, 8, 1, 1, 0), tile(4, 2, 1, 2, 4, 0),
-                                         tile(4, 1, 2, 4, 2, 0), tile(3, 5, 1, 1, 3, 1), tile(16, 1, 8, 2, 4, 1)),
-                         [](const auto& p) { return tile_text(p.param); });
+// A shape that cannot have the tile would silently get another one. Needs no device.
+class TileSweepShapes : public testing::TestWithParam<Sweep> {};
+
+TEST_P(TileSweepShapes, CanHaveTheTile) {
+  for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
+    for (const bool silu_mul : {false, true}) {
+      const ProblemShape shape = sweep_shape(static_cast<gemvjit_family>(family), silu_mul, GetParam().whole_bands);
+      for (const int nt : {1, 2, 4}) {
+        TileConfig config = GetParam().tile;
+        config.row_tiles = std::min(config.row_tiles, 8u / static_cast<unsigned>(nt));
+        const auto key = make_key({family, shape.n, shape.k, silu_mul, true}, nt, config, true, {90, 'a'});
+        EXPECT_TRUE(key) << key.status().message();
+      }
+    }
+  }
+}
+
+std::string sweep_text(const testing::TestParamInfo<Sweep>& info) {
+  return tile_text(info.param.tile) + (info.param.whole_bands ? "bands" : "");
+}
+
+const auto kSweeps = testing::Values(
+    Sweep{tile(1, 1, 1, 1, 1), false}, Sweep{tile(8, 1, 1, 1, 4), false}, Sweep{tile(16, 1, 1, 1, 4), false},
+    Sweep{tile(4, 4, 1, 1, 2, 1), false}, Sweep{tile(2, 8, 1, 1, 8), false}, Sweep{tile(8, 1, 2, 1, 4), false},
+    Sweep{tile(4, 2, 4, 1, 2, 1), false}, Sweep{tile(8, 1, 8, 1, 1), false}, Sweep{tile(4, 2, 1, 2, 4), false},
+    Sweep{tile(4, 1, 2, 4, 2), false}, Sweep{tile(3, 5, 1, 1, 3, 1), false}, Sweep{tile(16, 1, 8, 2, 4, 1), false},
+    // Rows in bands; several row groups a CTA, evenly and not; staged x, whole and in chunks.
+    Sweep{tile(8, 1, 1, 1, 2), true}, Sweep{tile(3, 2, 2, 2, 2), true}, Sweep{in_rounds(tile(4, 1, 1, 1, 2), 3), false},
+    Sweep{in_rounds(tile(4, 2, 1, 2, 2), 5), true}, Sweep{in_rounds(tile(2, 1, 2, 1, 3), 2), true},
+    Sweep{staged(tile(4, 1, 1, 1, 1), 4), true}, Sweep{staged(tile(2, 2, 1, 1, 1), 2), false},
+    Sweep{staged(tile(2, 2, 2, 2, 1), 1), true}, Sweep{staged(in_rounds(tile(4, 2, 1, 1, 1), 3), 4), true},
+    Sweep{staged(in_rounds(tile(1, 4, 1, 1, 2), 4), 2), true},
+    // The ring in shared memory.
+    Sweep{async(tile(8, 1, 1, 1, 3)), true}, Sweep{async(tile(16, 1, 1, 1, 2), 2), true},
+    Sweep{async(tile(1, 1, 1, 1, 1)), true}, Sweep{async(tile(5, 3, 1, 1, 5)), true},
+    Sweep{async(tile(4, 2, 4, 1, 10)), true}, Sweep{async(in_rounds(tile(4, 2, 1, 2, 2), 3)), true},
+    Sweep{staged(async(in_rounds(tile(8, 2, 1, 1, 2), 2), 2), 3), true},
+    Sweep{staged(async(tile(4, 1, 2, 2, 2)), 3), true},
+    Sweep{staged(async(in_rounds(tile(2, 4, 2, 1, 2), 3)), 1), true});
+
+INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepTest, kSweeps, sweep_text);
+INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepShapes, kSweeps, sweep_text);
 
 }  // namespace
 }  // namespace gemvjit::test

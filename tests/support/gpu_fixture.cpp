@@ -38,8 +38,8 @@ Shared& shared() {
   return instance;
 }
 
-// A tuning table for every target that gives one tile to all shapes. Where a tile of several row tiles has too many
-// accumulators for nt, that nt gets fewer row tiles.
+// A tuning table for every target that gives one tile to all shapes that can have it, and the default tile to the rest.
+// Where a tile of several row tiles has too many accumulators for nt, that nt gets fewer row tiles.
 std::string tuning_table(const TileConfig& tile) {
   nlohmann::json defaults = nlohmann::json::array();
   for (const char* family : {"nvfp4_gemv", "bf16_gemv"}) {
@@ -47,10 +47,9 @@ std::string tuning_table(const TileConfig& tile) {
       nlohmann::json fields;
       for (const TileField& field : tile_fields()) fields[field.name] = tile.*field.member;
       fields["row_tiles"] = std::min(tile.row_tiles, 8u / static_cast<unsigned>(nt));
-      nlohmann::json row = {{"family", family}, {"tile", fields}};
-      if (nt != 4) row["nt"] = nt;  // the last row is the family's default
-      defaults.push_back(row);
+      defaults.push_back({{"family", family}, {"nt", nt}, {"tile", fields}});
     }
+    defaults.push_back({{"family", family}, {"tile", nlohmann::json::object()}});
   }
   const std::string arch = fmt::format("sm_{}", shared().gpu->sm());
   const nlohmann::json table = {{"schema", 1},
@@ -121,7 +120,6 @@ int nt_of(std::int64_t m) { return m <= 8 ? 1 : m <= 16 ? 2 : 4; }
 std::string tile_text(const TileConfig& tile) {
   std::string text;
   for (const TileField& field : tile_fields()) {
-    if (field.member == &TileConfig::variant || field.member == &TileConfig::x_path) continue;
     text += fmt::format("{}{}", field.name, tile.*field.member);
   }
   std::erase(text, '_');

@@ -23,8 +23,8 @@ class Bf16Weights {
   __device__ __forceinline__ Bf16Weights(const void* weight, int g, int t)
       : weight_(static_cast<const u16*>(weight)), g_(g), t_(t) {}
 
-  // k of a piece within a step. In staged x the vectors of 8 k of a step lie in order: where a vector goes, and the byte
-  // offset at which lane t finds a piece.
+  // k of a piece within a step. In staged x the vectors of 8 k of a step lie in order: where a vector goes, and the
+  // byte offset at which lane t finds a piece.
   __device__ static constexpr int piece_k(int piece, int t) { return piece * kPartK + t * kLaneK; }
   __device__ static constexpr int slot_of_vector(int vector) { return vector; }
   __device__ static constexpr u32 piece_offset(int piece, int t) { return static_cast<u32>(piece_k(piece, t) * 2); }
@@ -79,7 +79,7 @@ class Bf16Weights {
         for (int part = 0; part < kPieces; ++part) {
           if (kHasKTail && offset + piece_k(part, t_) >= kK) continue;
           copy_weight_16_async(slot + ((2 * r + half) * kPieces + part) * kWarpSize * 16,
-                        row_address(r, half, offset) + part * kPartK);
+                               row_address(r, half, offset) + part * kPartK);
         }
       }
     }

@@ -1,8 +1,8 @@
-// What the GEMV kernels share: the order of phases, how K and N are dealt to warps and CTAs, and two ways for weights to
-// travel (gemv_direct.cuh, gemv_async.cuh).
+// What the GEMV kernels share: the order of phases, how K and N are dealt to warps and CTAs, and two ways for weights
+// to travel (gemv_direct.cuh, gemv_async.cuh).
 //
-// K is cut into steps. A CTA (of the kClusterK of its cluster) has a share of consecutive steps, which its kWarpsK warps
-// take in turn: step l of the share belongs to warp l % kWarpsK.
+// K is cut into steps. A CTA (of the kClusterK of its cluster) has a share of consecutive steps, which its kWarpsK
+// warps take in turn: step l of the share belongs to warp l % kWarpsK.
 //
 // `Weights` is a family's way to hold a step: see Nvfp4Weights and Bf16Weights. `Finish` makes, before the wait, the
 // function that turns an FP32 sum into the value that is rounded.
@@ -50,8 +50,8 @@ __device__ __forceinline__ bool has_step(const Lane& lane, int l) {
 }
 
 template <typename FinishValue>
-__device__ __forceinline__ void finish_round(float* partial, int round, const float (&acc)[kRowTiles][kNt][4], void* out,
-                                             int m, const Lane& lane, const FinishValue& finish_value) {
+__device__ __forceinline__ void finish_round(float* partial, int round, const float (&acc)[kRowTiles][kNt][4],
+                                             void* out, int m, const Lane& lane, const FinishValue& finish_value) {
   float* buffer = partial + (kRounds > 1 ? round % 2 * gemv_partial_buffer_floats(kGeometry) : 0);
   write_partials(buffer, acc, lane.warp_k, lane.warp_n, lane.g, lane.t);
   reduce_and_store(buffer, static_cast<u16*>(out), first_tile(lane, round), m, finish_value);

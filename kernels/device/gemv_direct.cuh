@@ -28,7 +28,8 @@ __device__ __forceinline__ void gemv_direct(Weights& weights, const void* x, i64
 
   wait_for_previous_kernel();
 
-  XPath<Weights> x_path(shared_address(shared + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g, lane.t);
+  XPath<Weights> x_path(shared_address(shared + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g,
+                        lane.t);
   for (int round = 0; has_round(lane, round); ++round) {
     float acc[kRowTiles][kNt][4] = {};
     weights.begin_round();

@@ -26,9 +26,9 @@ class Nvfp4Weights {
   __device__ __forceinline__ Nvfp4Weights(const void* weight, const void* weight_scale, int g, int t)
       : weight_(static_cast<const u8*>(weight)), scale_(static_cast<const u8*>(weight_scale)), g_(g), t_(t) {}
 
-  // k of a piece within a step. In staged x the 16 vectors of 8 k of a step lie in order, but for pairs exchanged in the
-  // second half, so that the four lanes of a quad, 4 vectors apart, read from different banks: where a vector goes, and
-  // the byte offset at which lane t finds a piece.
+  // k of a piece within a step. In staged x the 16 vectors of 8 k of a step lie in order, but for pairs exchanged in
+  // the second half, so that the four lanes of a quad, 4 vectors apart, read from different banks: where a vector goes,
+  // and the byte offset at which lane t finds a piece.
   __device__ static constexpr int piece_k(int piece, int t) { return t * kLaneK + piece * 8; }
   __device__ static constexpr int slot_of_vector(int vector) { return vector ^ (vector / 8 * 2); }
   __device__ static constexpr u32 piece_offset(int piece, int t) {
@@ -88,13 +88,14 @@ class Nvfp4Weights {
     }
   }
 
-  // Async variant: a warp's slot is [tile][half][lane] of 16 bytes of codes, then [tile][half][lane] of 4 bytes that hold
-  // the lane's two scales.
+  // Async variant: a warp's slot is [tile][half][lane] of 16 bytes of codes, then [tile][half][lane] of 4 bytes that
+  // hold the lane's two scales.
   static constexpr int kOwnSlotBytes = kRowTiles * 2 * (kWarpSize * 16 + kWarpSize * 4);
 
   __device__ __forceinline__ void request_own(u32 slot, int step) const {
     const bool first = block_is_valid(step, 0);
-    const i64 code_offset = static_cast<i64>(step) * (kStepK / 2), scale_offset = static_cast<i64>(step) * kScaleStepBytes;
+    const i64 code_offset = static_cast<i64>(step) * (kStepK / 2),
+              scale_offset = static_cast<i64>(step) * kScaleStepBytes;
     if (kHasKTail && !first) return;
     const u32 scale_slot = own_scale_slot(slot);
 #pragma unroll

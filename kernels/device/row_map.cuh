@@ -12,8 +12,8 @@
 
 namespace gemvjit {
 
-inline constexpr GemvGeometry kGeometry{kWarpsK, kWarpsN, kClusterK, kRowTiles, kNt, kStages, kRounds, kXPath,
-                                        kVariant};
+inline constexpr GemvGeometry kGeometry{kWarpsK, kWarpsN, kClusterK, kRowTiles, kNt,
+                                        kStages, kRounds, kXPath,    kVariant};
 inline constexpr int kThreads = gemv_threads(kGeometry);
 inline constexpr int kTilesPerCta = gemv_tiles_per_cta(kGeometry);
 inline constexpr bool kSilu = kSiluMul != 0;
@@ -28,7 +28,8 @@ inline constexpr bool kRowsAreRegular = !kHasRowTail && (kRowsAreInterleaved || 
 
 // From a CTA's row group to that of its next round, in tiles; whether that is the same number of rows everywhere.
 inline constexpr i64 kRoundTiles = gemv_ctas_over_n(kN, kGeometry) * kTilesPerCta;
-inline constexpr bool kRoundsAreRegular = kRowsAreRegular && (!kRowsAreInterleaved || kRoundTiles % (kSilu ? 16 : 8) == 0);
+inline constexpr bool kRoundsAreRegular =
+    kRowsAreRegular && (!kRowsAreInterleaved || kRoundTiles % (kSilu ? 16 : 8) == 0);
 
 __device__ __forceinline__ bool half_is_valid(i64 tile, int half) {
   if constexpr (!kHasRowTail) return true;

@@ -2,9 +2,10 @@
 // lane t of a quad and token; Weights::piece_k says where in the step a piece lies, and Weights::arrange puts its 8
 // values in the order in which the weights come out of their decoder.
 //
-// Direct: each warp reads its pieces itself, step by step, and arranges them at each use. Staged: all threads of the
-// CTA bring the CTA's share of K into shared memory; whole if it fits in the budget, else in chunks of turns.
-// Staged rows are [token][step of the share][vectors of 8 k].
+// Direct: each lane reads its pieces itself, when their step is due, and arranges them at each use. Ring: so too, but
+// by asynchronous copies into the slots of the ring of weights, as many steps ahead. Staged: all threads of the CTA
+// bring the CTA's share of K into shared memory; whole if it fits in the budget, else in chunks of turns. Staged rows
+// are [token][step of the share][vectors of 8 k].
 //
 // A lane whose token does not exist reads the last one's instead: its column of the product is never stored.
 #pragma once
@@ -68,6 +69,8 @@ class DirectX {
       }
     }
   }
+  __device__ __forceinline__ void use_slot(u32) {}
+  __device__ __forceinline__ void request(u32, int, int) {}
   __device__ __forceinline__ U32x4 fragment(int n, int piece) const { return Weights::arrange(pieces_[n][piece]); }
 
  private:
@@ -90,11 +93,81 @@ class DirectX {
   U32x4 pieces_[kNt][Weights::kPieces];
 };
 
+// A slot is [token tile][piece][lane] of 16 bytes; `slot` is the address of the lane's first.
+template <typename Weights>
+class RingX {
+ public:
+  static constexpr int kSlotBytes = kNt * Weights::kPieces * kWarpSize * 16;
+
+  __device__ __forceinline__ RingX(u32, const void* x, i64 row_stride, int m, int, int g, int t)
+      : x_(static_cast<const u16*>(x)),
+        row_stride_(row_stride),
+        m_(m),
+        g_(g),
+        t_(t),
+        vector_aligned_(is_vector_aligned(x, row_stride)) {}
+  __device__ __forceinline__ void begin_turn(int, int) {}
+  __device__ __forceinline__ void begin_step(int, int) {}
+
+  // Copies step l of the share that begins at step `share`; where rows cannot be copied 16 bytes at a time the lane
+  // loads and stores, piece after piece, so that this rare way costs the other no registers.
+  __device__ __forceinline__ void request(u32 slot, int share, int l) const {
+    const int first_k = (share + l) * Weights::kStepK;
+    if (vector_aligned_) {
+#pragma unroll
+      for (int n = 0; n < kNt; ++n) {
+        const u16* row = row_of_token(n);
+#pragma unroll
+        for (int piece = 0; piece < Weights::kPieces; ++piece) {
+          visit(slot, n, piece, row, first_k, [](u32 to, const u16* from) { copy_16_async(to, from); });
+        }
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < kNt * Weights::kPieces; ++i) {
+        const int n = i / Weights::kPieces;
+        visit(slot, n, i % Weights::kPieces, row_of_token(n), first_k,
+              [](u32 to, const u16* from) { st_shared_16(to, ld_x_8x2(from)); });
+      }
+    }
+  }
+  __device__ __forceinline__ void use_slot(u32 slot) { slot_ = slot; }
+  __device__ __forceinline__ U32x4 fragment(int n, int piece) const {
+    return Weights::arrange(ld_shared_16(slot_ + (n * Weights::kPieces + piece) * (kWarpSize * 16)));
+  }
+
+ private:
+  __device__ __forceinline__ const u16* row_of_token(int n) const {
+    const int token = n * kTokensPerTile + g_;
+    return x_ + (token < m_ ? token : m_ - 1) * row_stride_;
+  }
+  template <typename Copy>
+  __device__ __forceinline__ void visit(u32 slot, int n, int piece, const u16* row, int first_k,
+                                        const Copy& copy) const {
+    const u32 to = slot + (n * Weights::kPieces + piece) * (kWarpSize * 16);
+    const int k = first_k + Weights::piece_k(piece, t_);
+    if (!Weights::kHasKTail || k < kK) {
+      copy(to, row + k);
+    } else {
+      st_shared_16(to, U32x4{{0, 0, 0, 0}});
+    }
+  }
+
+  const u16* x_;
+  i64 row_stride_;
+  int m_, g_, t_;
+  bool vector_aligned_;
+  u32 slot_ = 0;
+};
+
 template <typename Weights>
 class StagedX {
  public:
   __device__ __forceinline__ StagedX(u32 area, const void* x, i64 row_stride, int m, int rank, int g, int t)
-      : area_(area), x_(static_cast<const u16*>(x)), row_stride_(row_stride), m_(m),
+      : area_(area),
+        x_(static_cast<const u16*>(x)),
+        row_stride_(row_stride),
+        m_(m),
         share_k_(rank * Share::kSteps * Weights::kStepK) {
 #pragma unroll
     for (int n = 0; n < kNt; ++n) {
@@ -117,8 +190,13 @@ class StagedX {
   }
   __device__ __forceinline__ void begin_step(int, int l) {
 #pragma unroll
-    for (int group = 0; group < kGroups; ++group) at_[group] = lane_[group] + static_cast<u32>((l - chunk_step_) * kStepBytes);
+    for (int group = 0; group < kGroups; ++group) {
+      at_[group] = lane_[group] + static_cast<u32>((l - chunk_step_) * kStepBytes);
+    }
   }
+
+  __device__ __forceinline__ void use_slot(u32) {}
+  __device__ __forceinline__ void request(u32, int, int) {}
 
   __device__ __forceinline__ U32x4 fragment(int n, int piece) const {
     const U32x4 v = ld_shared_16(at_[piece / Weights::kPieceGroup] + row_[n] +
@@ -129,14 +207,14 @@ class StagedX {
  private:
   using Share = KShare<Weights>;
   static constexpr int kGroups = Weights::kPieces / Weights::kPieceGroup;
-  static constexpr int kChunkTurns = kXPath == 0 ? 1 : gemv_x_chunk_turns(kK, Weights::kStepK, kGeometry);
+  static constexpr int kChunkTurns = gemv_x_chunk_turns(kK, Weights::kStepK, kGeometry);
   static constexpr int kStepBytes = Weights::kStepK * 2;
   static constexpr int kTokenBytes = gemv_x_token_bytes(kK, Weights::kStepK, kGeometry);
   static_assert(kStepBytes == Weights::kPieces * 64);
   static_assert(kChunkTurns > 0, "the budget of staged x holds no turn");
 
-  // Arranging all of x in place costs two passes through shared memory; arranging at use costs its instructions again for
-  // every row group that uses the vector.
+  // Arranging all of x in place costs two passes through shared memory; arranging at use costs its instructions again
+  // for every row group that uses the vector.
   static constexpr bool kArrangeOnce = kRounds * kWarpsN >= 4;
 
   // Vectors of 8 k of a token in a chunk, consecutive in x. A pass takes kPassVectors of kPassTokens tokens, one vector
@@ -159,7 +237,7 @@ class StagedX {
         for_each_vector(k, [](u32 at, const u16*) { st_shared_16(at, Weights::arrange(ld_shared_16(at))); });
       }
     } else {
-      for_each_vector(k, [](u32 to, const u16* from) { 
+      for_each_vector(k, [](u32 to, const u16* from) {
         const U32x4 v = ld_x_8x2(from);
         st_shared_16(to, kArrangeOnce ? Weights::arrange(v) : v);
       });
@@ -176,7 +254,7 @@ class StagedX {
     const u16* from = x_ + first_token * row_stride_ + k;
     u32 to = area_ + static_cast<u32>(first_token * kTokenBytes + vector / kStepVectors * kStepBytes +
                                       Weights::slot_of_vector(vector % kStepVectors) * 16);
-  #pragma unroll 1
+#pragma unroll 1
     for (int token = first_token; token < m_; token += kPassTokens) {
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
@@ -198,20 +276,24 @@ class StagedX {
   const u16* x_;
   i64 row_stride_;
   int m_, share_k_;
-  u32 row_[kNt];                    // of the lane's tokens, from the area's begin
+  u32 row_[kNt];                     // of the lane's tokens, from the area's begin
   u32 lane_[kGroups], at_[kGroups];  // of the lane's pieces in a row: of step 0 of the chunk, of the step at hand
   int chunk_step_ = 0;
 };
 
-template <bool staged, typename Weights>
+template <int path, typename Weights>
 struct XPathOf {
-  using Type = DirectX<Weights>;
-};
-template <typename Weights>
-struct XPathOf<true, Weights> {
   using Type = StagedX<Weights>;
 };
 template <typename Weights>
-using XPath = typename XPathOf<kXPath != 0, Weights>::Type;
+struct XPathOf<kXDirect, Weights> {
+  using Type = DirectX<Weights>;
+};
+template <typename Weights>
+struct XPathOf<kXRing, Weights> {
+  using Type = RingX<Weights>;
+};
+template <typename Weights>
+using XPath = typename XPathOf<kXPath, Weights>::Type;
 
 }  // namespace gemvjit

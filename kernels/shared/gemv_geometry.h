@@ -27,10 +27,12 @@ struct GemvGeometry {
   int nt;         // token tiles
   int stages;     // steps of weights that a warp keeps in flight
   int rounds;     // row groups a CTA works through, one after another
-  int x_path;     // 0: x from global memory to registers; else staged, at most 8 KiB << x_path at a time
+  int x_path;     // kXDirect, kXRing, or 1..4: staged, at most 8 KiB << x_path at a time
   int variant;    // kDirectVariant or kAsyncVariant
 };
 inline constexpr int kDirectVariant = 0, kAsyncVariant = 1;
+inline constexpr int kXDirect = 0, kXRing = 5;
+inline constexpr bool gemv_x_is_staged(const GemvGeometry& g) { return g.x_path != kXDirect && g.x_path != kXRing; }
 
 inline constexpr int gemv_threads(const GemvGeometry& g) { return g.warps_k * g.warps_n * kWarpSize; }
 
@@ -79,21 +81,24 @@ inline constexpr int gemv_partial_bytes(const GemvGeometry& g) {
 // the order within a step (Weights::piece_offset in kernels/device).
 inline constexpr int gemv_x_turn_bytes(int step_k, const GemvGeometry& g) { return gemv_turn_steps(g) * step_k * 2; }
 inline constexpr int gemv_x_chunk_turns(long long k, int step_k, const GemvGeometry& g) {
-  if (g.x_path == 0) return 0;
+  if (!gemv_x_is_staged(g)) return 0;
   const int fit = (8192 << g.x_path) / (gemv_x_turn_bytes(step_k, g) * kTokensPerTile * g.nt);
   const int turns = gemv_turns(k, step_k, g);
   return fit < turns ? fit : turns;
 }
 inline constexpr int gemv_x_token_bytes(long long k, int step_k, const GemvGeometry& g) {
-  if (g.x_path == 0) return 0;
+  if (!gemv_x_is_staged(g)) return 0;
   return gemv_x_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + (step_k == kNvfp4StepK ? 16 : 64);
 }
 
-// The async variant's ring in shared memory: [warp][stage][row of the warp] a step's bytes of a row (row_step_bytes), and
-// for NVFP4 16 bytes more, four times 32 bits that hold two scales each.
-inline constexpr int gemv_ring_bytes(int row_step_bytes, bool has_scales, const GemvGeometry& g) {
+// The async variant's ring in shared memory: [warp][stage][row of the warp] a step's bytes of a row (row_step_bytes),
+// and for NVFP4 16 bytes more, four times 32 bits that hold two scales each; and where x goes through the ring as well,
+// a step's x of all tokens.
+inline constexpr int gemv_ring_bytes(int step_k, int row_step_bytes, bool has_scales, const GemvGeometry& g) {
   if (g.variant != kAsyncVariant) return 0;
-  return g.warps_k * g.warps_n * g.stages * g.row_tiles * kRowsPerTile * (row_step_bytes + (has_scales ? 16 : 0));
+  const int weights = g.row_tiles * kRowsPerTile * (row_step_bytes + (has_scales ? 16 : 0));
+  const int x = g.x_path == kXRing ? g.nt * kTokensPerTile * step_k * 2 : 0;
+  return g.warps_k * g.warps_n * g.stages * (weights + x);
 }
 
 // dequantize_rows: a thread makes 16 outputs (one scale block) at a time; CTAs stride over the rest.

@@ -47,7 +47,7 @@ int step_k(Family family) { return family == Family::bf16_gemv ? kBf16StepK : kN
 int ring_bytes(const KernelSpec& spec, const GemvGeometry& g) {
   const bool nvfp4 = spec.family == Family::nvfp4_gemv;
   const int row_step_bytes = nvfp4 ? kNvfp4StepK / 2 : kBf16StepK * 2;
-  return gemv_ring_bytes(row_step_bytes, nvfp4, g);
+  return gemv_ring_bytes(step_k(spec.family), row_step_bytes, nvfp4, g);
 }
 
 int x_token_bytes(const KernelSpec& spec, const GemvGeometry& g) {
@@ -74,7 +74,9 @@ bool is_one_of(unsigned value, std::initializer_list<unsigned> accepted) {
 Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   const TileConfig& tile = spec.tile;
   if (tile.variant > 1) return refuse(spec.key, "variant must be 0 or 1");
-  if (tile.x_path > 4) return refuse(spec.key, "x_path must be 0..4");
+  if (tile.x_path > kXRing) return refuse(spec.key, "x_path must be 0..5");
+  if (tile.x_path == kXRing && tile.variant != kAsyncVariant)
+    return refuse(spec.key, "x_path 5 goes through the ring of variant 1");
   if (tile.warps_k < 1 || tile.warps_k > 16) return refuse(spec.key, "warps_k must be 1..16");
   if (tile.warps_n < 1 || tile.warps_n > 8) return refuse(spec.key, "warps_n must be 1..8");
   if (tile.warps_k * tile.warps_n > 16) return refuse(spec.key, "warps_k * warps_n must be at most 16");
@@ -98,7 +100,7 @@ Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
     return refuse(spec.key, fmt::format("{} has no thread block clusters", spec.key.arch.text()));
   }
   const GemvGeometry g = geometry(tile, spec.key.nt);
-  if (g.x_path != 0 && gemv_x_chunk_turns(spec.key.k, step_k(spec.family), g) == 0) {
+  if (gemv_x_is_staged(g) && gemv_x_chunk_turns(spec.key.k, step_k(spec.family), g) == 0) {
     return refuse(spec.key, fmt::format("x_path {} holds {} KiB of x, a turn has more", g.x_path, 8 << g.x_path));
   }
   if (smem_bytes(spec, g) > facts.max_smem_bytes_per_cta) {

@@ -20,7 +20,7 @@ namespace gemvjit {
   X(cluster_k, kClusterK, 22,  5, 1, "CTAs of a cluster that split K, 1, 2, 4 or 8")                        \
   X(row_tiles, kRowTiles, 27,  4, 1, "16-row MMA tiles of a warp over N: 1, 2 or 4")                        \
   X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8 (variant 1: 15)")       \
-  X(x_path,    kXPath,    35,  3, 0, "x: 0 global memory to registers; 1..4 staged, 8 KiB << x_path a time") \
+  X(x_path,    kXPath,    35,  3, 0, "x: 0 to registers; 1..4 staged, 8 KiB << x_path a time; 5 in the ring") \
   X(release,   kRelease,  38,  2, 0, "when dependents are released: 0 first instruction, 1 last")           \
   X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")            \
   X(min_ctas,  kMinCtas,  46,  4, 1, "CTAs that an SM's registers must have room for, 1..8")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "kernels/shared/gemv_geometry.h"
 #include "tests/support/gpu_fixture.h"
 
 namespace gemvjit {
@@ -37,7 +38,7 @@ TileConfig in_rounds(TileConfig config, unsigned rounds) {
   config.rounds = rounds;
   return config;
 }
-// x in shared memory, at most 8 KiB << x_path at a time.
+// x in shared memory, at most 8 KiB << x_path at a time, or (kXRing) step by step beside the weights.
 TileConfig staged(TileConfig config, unsigned x_path) {
   config.x_path = x_path;
   return config;
@@ -141,7 +142,12 @@ const auto kSweeps = testing::Values(
     Sweep{async(tile(4, 2, 4, 1, 10)), true}, Sweep{async(in_rounds(tile(4, 2, 1, 2, 2), 3)), true},
     Sweep{staged(async(in_rounds(tile(8, 2, 1, 1, 2), 2), 2), 3), true},
     Sweep{staged(async(tile(4, 1, 2, 2, 2)), 3), true},
-    Sweep{staged(async(in_rounds(tile(2, 4, 2, 1, 2), 3)), 1), true});
+    Sweep{staged(async(in_rounds(tile(2, 4, 2, 1, 2), 3)), 1), true},
+    // x through that ring too.
+    Sweep{staged(async(tile(8, 1, 1, 1, 2)), kXRing), true}, Sweep{staged(async(tile(1, 1, 1, 1, 1)), kXRing), true},
+    Sweep{staged(async(tile(5, 1, 1, 1, 3), 2), kXRing), true},
+    Sweep{staged(async(in_rounds(tile(4, 2, 1, 2, 1), 3)), kXRing), true},
+    Sweep{staged(async(in_rounds(tile(2, 1, 4, 2, 5), 2)), kXRing), true});
 
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepTest, kSweeps, sweep_text);
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepShapes, kSweeps, sweep_text);

@@ -17,7 +17,8 @@ constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
 constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u, 12u, 15u};
 constexpr std::array kVariants = {0u, 1u};
 constexpr unsigned kAsync = 1;  // the variant whose ring of weights is in shared memory
-constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u};
+constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u, 5u};
+constexpr unsigned kXRing = 5;  // x goes through the ring of weights; 1..4: shared memory of its own
 constexpr std::array kMinCtas = {1u, 2u, 3u, 4u};
 constexpr unsigned kMaxRounds = 63;
 constexpr double kSqueeze = 1.6;  // of the registers that min_ctas leaves, what may still compile without spilling
@@ -31,12 +32,23 @@ StepFacts step_facts(Family family) { return family == Family::bf16_gemv ? StepF
 // Registers of a thread, a least-squares fit to what NVRTC 13.0 used for 375 configurations on sm_90a without spilling
 // (off by 6 to 13, root mean square).
 double registers_of(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
-  const bool async = tile.variant == kAsync, staged = tile.x_path != 0;
+  const bool async = tile.variant == kAsync, staged = tile.x_path != 0 && tile.x_path != kXRing;
+  const bool through_ring = tile.x_path == kXRing;
   const double nt = c.nt, row_tiles = tile.row_tiles, held = async ? 0 : row_tiles * tile.stages;
   if (c.family == Family::bf16_gemv) {
-    return 31 + 3.3 * row_tiles * nt + 11 * row_tiles + (staged ? 8 : 18) * nt + 19 * held + (rounds > 1 ? 12 : 0);
+    return 31 + 3.3 * row_tiles * nt + 11 * row_tiles +
+           (staged         ? 8
+            : through_ring ? 5
+                           : 18) *
+               nt +
+           19 * held + (rounds > 1 ? 12 : 0);
   }
-  return 25 + 2 * row_tiles * nt + 16 * row_tiles + (staged ? 14 : 32) * nt + 12 * held + (rounds > 1 ? 18 : 0);
+  return 25 + 2 * row_tiles * nt + 16 * row_tiles +
+         (staged         ? 14
+          : through_ring ? 10
+                         : 32) *
+             nt +
+         12 * held + (rounds > 1 ? 18 : 0);
 }
 // What a thread may have: the register file over the CTA's warps, which are allocated by fours.
 double registers_allowed(unsigned threads) { return std::min(255u, 65536 / ((threads + 127) / 128 * 128) / 8 * 8); }
@@ -60,10 +72,10 @@ struct Shape {
 double resident_ctas(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
   const StepFacts step = step_facts(c.family);
   const bool async = tile.variant == kAsync;
-  const double held = static_cast<double>(tile.stages * tile.row_tiles);  // steps that a warp has under way
   const double registers = std::min(registers_of(c, tile, rounds), registers_allowed(s.threads * tile.min_ctas));
   const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * tile.row_tiles * 16 * (8.0 * c.nt + 1) * 4;
-  const double ring = async ? held * s.warps * step.bytes * 1.1 : 0;
+  const double x_slot = tile.x_path == kXRing ? 16.0 * c.nt * step.k : 0;
+  const double ring = async ? tile.stages * s.warps * (tile.row_tiles * step.bytes * 1.1 + x_slot) : 0;
   return std::min(
       {65536.0 / (s.threads * registers), 2048.0 / s.threads, 227.0 * 1024 / (1024 + partials + ring + s.x_staged)});
 }
@@ -80,7 +92,7 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   s.steps = ceil_div(c.k, static_cast<std::int64_t>(step.k));
   s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
   s.x_bytes = 16.0 * c.nt * static_cast<double>(c.k) / tile.cluster_k;
-  s.x_staged = tile.x_path == 0 ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
+  s.x_staged = tile.x_path == 0 || tile.x_path == kXRing ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
   s.resident = std::max(1.0, std::min(std::floor(resident_ctas(c, tile, rounds, s)), static_cast<double>(s.ctas_a_sm)));
   const double all =
       static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);  // the ring runs ahead
@@ -91,7 +103,8 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
 }
 
 double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
-  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000;
+  constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000,
+                   kStagedBytesAUs = 30000;
   constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
   const bool bf16 = c.family == Family::bf16_gemv, async = tile.variant == kAsync;
   const double on_sm = static_cast<double>(s.ctas_a_sm), turns = rounds;
@@ -99,7 +112,8 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   const double waves = std::ceil(on_sm / s.resident);
   // Reading x: by each group of warps over N in each round; staged: once a CTA if all of it fits, else once a round.
   const double tokens = c.nt == 1 ? 0.4 : 1;  // of nt 1 the mean of 1 and 8 tokens
-  const double x_readers = tile.x_path == 0 ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
+  const bool reads_by_warp = tile.x_path == 0 || tile.x_path == kXRing;
+  const double x_readers = reads_by_warp ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
   const double x = on_sm * x_readers * s.x_bytes * tokens / kL2BytesAUs;
   const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
   // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
@@ -111,10 +125,13 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   const double steps = static_cast<double>(s.steps_a_warp);
   const double turns_of_ring = async ? std::ceil(turns * steps / tile.stages) : turns * std::ceil(steps / tile.stages);
   const double latency = waves * turns_of_ring * kLatency;
+  // Staged x comes in before anything is computed, each time it is staged.
+  const double stagings = reads_by_warp ? 0 : waves * (s.x_staged < s.x_bytes ? turns : 1);
+  const double staging = stagings * (0.3 + s.x_bytes * tokens / kStagedBytesAUs);
   const double cluster = tile.cluster_k > 1 ? 0.8 + 0.25 * tile.cluster_k : 0;
   const double sums = turns * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
-  return kFixed + std::max({stream, decode, latency}) + sums * (async ? 0.5 : 1) + (async ? 0.3 : 0) +
-         (tile.x_path != 0 ? 0.3 : 0) + (tile.release != 0 ? 0.3 : 0);
+  return kFixed + std::max({stream, decode, latency}) + sums * (async ? 0.5 : 1) + (async ? 0.3 : 0) + staging +
+         (tile.release != 0 ? 0.3 : 0);
 }
 
 bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
@@ -129,7 +146,8 @@ bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile,
   const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
   if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;             // 3
   if (tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
-  if (tile.x_path > 1 && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
+  if (tile.x_path == kXRing && tile.variant != kAsync) return false;
+  if (tile.x_path > 1 && tile.x_path != kXRing && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
   const double room = tile.min_ctas > 1 ? kSqueeze : 1.1;
   if (registers_of(c, tile, rounds) > room * registers_allowed(s.threads * tile.min_ctas)) return false;  // 7
   const double step_bytes = step_facts(c.family).bytes;
@@ -188,8 +206,11 @@ void for_each_tile(Visit visit) {
 
 // The kinds that pick_diverse takes by turns.
 auto kind_of(const TileConfig& tile) {
-  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k, tile.x_path == 0 ? 0 : 1, tile.cluster_k > 1,
-                         tile.min_ctas > 1);
+  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k,
+                         tile.x_path == 0        ? 0
+                         : tile.x_path == kXRing ? 2
+                                                 : 1,
+                         tile.cluster_k > 1, tile.min_ctas > 1);
 }
 
 int differing_fields(const TileConfig& a, const TileConfig& b) {
@@ -285,6 +306,7 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   step(kWarpsK, tile.warps_k, vary(&TileConfig::warps_k));
   step(kRowTiles, tile.row_tiles, vary(&TileConfig::row_tiles));
   step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
+  if (tile.variant == kAsync && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
   step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
   vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
   if (unsigned TileConfig::*const rounds = tile_member("rounds"); rounds != nullptr) {

@@ -127,6 +127,7 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
     choice.tile = dequantize_tile();
     return choice;
   }
+  GEMVJIT_TRY(arch_facts(arch).status());
   const Table* table = table_for(arch);
   if (table == nullptr) {
     return Status(StatusCode::untuned, fmt::format("no tuning table serves {}", arch.text()));

@@ -62,6 +62,22 @@ TEST(Search, QuickTakesTheBestSeed) {
   EXPECT_FALSE(ran.choice.kept);
 }
 
+TEST(Search, HopelessIsThreeTimesAsSlowAsTheBest) {
+  CaseSearch search({configuration(8, 4), configuration(4, 2)}, nullptr, any, quick_limits(4));
+  search.next_round();
+  Outcome slow, failed, best;
+  slow.configuration = configuration(2, 1), slow.us = 31;
+  EXPECT_FALSE(search.is_hopeless(slow));  // nothing to compare with
+  failed.configuration = configuration(4, 2), failed.failure = "wrong numbers";
+  search.report(failed);
+  EXPECT_FALSE(search.is_hopeless(slow));
+  best.configuration = configuration(8, 4), best.us = 10;
+  search.report(best);
+  EXPECT_TRUE(search.is_hopeless(slow));
+  slow.us = 29;
+  EXPECT_FALSE(search.is_hopeless(slow));
+}
+
 TEST(Search, ThoroughFindsWhatNoSeedWas) {
   CaseSearch search({configuration(8, 4), configuration(4, 2)}, nullptr, up_to_16, thorough_limits(30));
   const Ran ran = run(search, valley);

@@ -68,8 +68,18 @@ struct Shape {
   double x_bytes = 0, x_staged = 0;  // all that a CTA reads of x, with all tokens; the shared memory that x gets
 };
 
+// What an SM has. Of the targets served those with 99 KiB of shared memory for a CTA hold 1536 threads.
+struct SmLimits {
+  double smem = 227 * 1024, threads = 2048;
+};
+SmLimits sm_limits(const Arch& arch) {
+  const auto facts = arch_facts(arch);
+  if (!facts) return {};
+  return {1.0 * facts->max_smem_bytes_per_cta, facts->max_smem_bytes_per_cta < 128 * 1024 ? 1536.0 : 2048.0};
+}
+
 // CTAs that an SM holds at a time, by registers, threads and shared memory (estimates).
-double resident_ctas(const TuneCase& c, const TileConfig& tile, unsigned rounds, const Shape& s) {
+double resident_ctas(const TuneCase& c, const SmLimits& sm, const TileConfig& tile, unsigned rounds, const Shape& s) {
   const StepFacts step = step_facts(c.family);
   const bool async = tile.variant == kAsync;
   const double registers = std::min(registers_of(c, tile, rounds), registers_allowed(s.threads * tile.min_ctas));
@@ -77,7 +87,7 @@ double resident_ctas(const TuneCase& c, const TileConfig& tile, unsigned rounds,
   const double x_slot = tile.x_path == kXRing ? 16.0 * c.nt * step.k : 0;
   const double ring = async ? tile.stages * s.warps * (tile.row_tiles * step.bytes * 1.1 + x_slot) : 0;
   return std::min(
-      {65536.0 / (s.threads * registers), 2048.0 / s.threads, 227.0 * 1024 / (1024 + partials + ring + s.x_staged)});
+      {65536.0 / (s.threads * registers), sm.threads / s.threads, sm.smem / (1024 + partials + ring + s.x_staged)});
 }
 
 Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds) {
@@ -93,7 +103,8 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
   s.x_bytes = 16.0 * c.nt * static_cast<double>(c.k) / tile.cluster_k;
   s.x_staged = tile.x_path == 0 || tile.x_path == kXRing ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
-  s.resident = std::max(1.0, std::min(std::floor(resident_ctas(c, tile, rounds, s)), static_cast<double>(s.ctas_a_sm)));
+  const double room = std::floor(resident_ctas(c, sm_limits(machine.arch), tile, rounds, s));
+  s.resident = std::max(1.0, std::min(room, static_cast<double>(s.ctas_a_sm)));
   const double all =
       static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);  // the ring runs ahead
   const double depth = std::min(static_cast<double>(tile.stages), all);
@@ -213,12 +224,6 @@ auto kind_of(const TileConfig& tile) {
                          tile.cluster_k > 1, tile.min_ctas > 1);
 }
 
-int differing_fields(const TileConfig& a, const TileConfig& b) {
-  int count = 0;
-  for (const TileField& field : tile_fields()) count += a.*field.member != b.*field.member ? 1 : 0;
-  return count;
-}
-
 template <std::size_t Count>
 void step(const std::array<unsigned, Count>& values, unsigned value, const std::function<void(unsigned)>& use) {
   const auto at = std::lower_bound(values.begin(), values.end(), value);
@@ -229,9 +234,19 @@ void step(const std::array<unsigned, Count>& values, unsigned value, const std::
 
 }  // namespace
 
+int differing_fields(const TileConfig& a, const TileConfig& b) {
+  int count = 0;
+  for (const TileField& field : tile_fields()) count += a.*field.member != b.*field.member ? 1 : 0;
+  return count;
+}
+
 double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
   const unsigned rounds = rounds_of(tile);
   return model_of(c, tile, rounds, shape_of(c, machine, tile, rounds));
+}
+
+double in_flight_bytes(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
+  return shape_of(c, machine, tile, rounds_of(tile)).in_flight;
 }
 
 std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine) {

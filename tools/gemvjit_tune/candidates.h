@@ -41,6 +41,9 @@ struct Candidate {
 };
 
 double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile);
+// Of the weights, on the SM with the most CTAs, by the same estimate.
+double in_flight_bytes(const TuneCase& c, const Machine& machine, const TileConfig& tile);
+int differing_fields(const TileConfig& a, const TileConfig& b);
 
 // All that the rules leave, pdl on, release 0, best by the model first. They may still be none that the catalog knows.
 // Release 1 and pdl off are tried later, on what did well (neighbours, the search's final).

@@ -14,6 +14,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/interrupt.h"
 #include "tools/gemvjit_tune/case_plan.h"
+#include "tools/gemvjit_tune/predict_command.h"
 #include "tools/gemvjit_tune/results.h"
 #include "tools/gemvjit_tune/runner.h"
 #include "tools/gemvjit_tune/tune_options.h"
@@ -166,6 +167,6 @@ int main(int argc, char** argv) {
   return run_tool("gemvjit-tune", argc, argv, [&]() -> int {
     TuneOptions options;
     if (const auto exit_code = parse_tune_options(argc, argv, options)) return *exit_code;
-    return run(options);
+    return options.predict.archs.empty() ? run(options) : predict_command(options);
   });
 }

@@ -162,7 +162,7 @@ class DeviceRun {
       if (!one.measured) {
         if (one.cubin) {
           auto ready = make_ready(one, open);
-          if (ready) note(one, bench_->sample(*ready, replays, one.sample.samples_us));
+          if (ready) note(one, sample_first(*ready, replays, one.sample, *open.search));
         }
         GEMVJIT_TRY(keep(one));
       }
@@ -170,6 +170,13 @@ class DeviceRun {
       count(open);
     }
     return Status::ok();
+  }
+
+  // One replay, and the others unless it is hopeless.
+  Status sample_first(const ReadyKernel& kernel, int replays, CandidateSample& sample, const CaseSearch& search) {
+    GEMVJIT_TRY(bench_->sample(kernel, 1, sample.samples_us));
+    if (search.is_hopeless(sample.outcome())) return Status::ok();
+    return bench_->sample(kernel, replays - 1, sample.samples_us);
   }
 
   // Few candidates by turns, many replays.

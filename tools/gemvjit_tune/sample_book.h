@@ -50,6 +50,7 @@ struct Known {
   TuneCase tune_case;
   Configuration configuration;
   double us = 0;
+  int sm_count = 0;  // of the GPU that measured it; 0: not said
 };
 
 class SampleBook {

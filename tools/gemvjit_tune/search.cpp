@@ -8,6 +8,8 @@
 namespace gemvjit::tools {
 namespace {
 
+constexpr double kHopeless = 3;
+
 bool faster_than_noise(const Outcome& one, const Outcome& other) {
   return one.us < other.us - (one.spread_us + other.spread_us);
 }
@@ -58,6 +60,12 @@ void CaseSearch::report(const Outcome& outcome) {
   }
   auto& outcomes = stage_ == Stage::final ? final_ : first_;
   outcomes.insert_or_assign(outcome.configuration.text(), outcome);
+}
+
+bool CaseSearch::is_hopeless(const Outcome& outcome) const {
+  return std::any_of(first_.begin(), first_.end(), [&](const auto& one) {
+    return one.second.failure.empty() && outcome.us > kHopeless * one.second.us;
+  });
 }
 
 // What ran, the fastest first.

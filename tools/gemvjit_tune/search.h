@@ -51,6 +51,9 @@ class CaseSearch {
   std::vector<Configuration> next_round();
   bool in_final() const { return stage_ == Stage::final; }
   void report(const Outcome& outcome);
+  // Whether a configuration after its first replay is so slow beside the best that was reported (3 times as slow) that
+  // more replays of it tell nothing.
+  bool is_hopeless(const Outcome& outcome) const;
   // After the last round. `best` is from the final.
   Choice choose() const;
 

@@ -72,6 +72,15 @@ Json entry_json(const MeasuredEntry& entry, const std::string& measurement) {
   return made;
 }
 
+// Of the GPU that measured an entry; 0 if the table does not say.
+int sm_count_of(const Json& table, const Json& entry) {
+  const Json id = entry.value("measurement", Json());
+  if (!id.is_string() || !table["measurements"].contains(id.get<std::string>())) return 0;
+  const Json& measurement = table["measurements"][id.get<std::string>()];
+  const Json count = measurement.is_object() ? measurement.value("sm_count", Json()) : Json();
+  return count.is_number_unsigned() && count < 100000 ? count.get<int>() : 0;
+}
+
 auto order_of(const TuneCase& c) { return std::make_tuple(c.family, c.silu_mul, c.n, c.k, c.nt); }
 
 }  // namespace
@@ -91,6 +100,31 @@ TableFile TableFile::fresh(const std::string& arch) {
   }
   return file;
 }
+
+TableFile TableFile::predicted(const std::vector<std::string>& archs, const std::vector<PredictedEntry>& entries,
+                               Json defaults) {
+  std::map<decltype(order_of(TuneCase{})), Json> sorted;
+  for (const PredictedEntry& entry : entries) {
+    Json made = case_to_json(entry.tune_case);
+    made["tile"] = tile_to_json(entry.configuration.tile);
+    made["pdl"] = entry.configuration.pdl;
+    made["predicted"] = true;
+    sorted[order_of(entry.tune_case)] = std::move(made);
+  }
+  TableFile file;
+  file.table_ = {{"schema", 1}, {"archs", archs}, {"measurements", Json::object()}, {"entries", Json::array()}};
+  for (auto& [order, entry] : sorted) file.table_["entries"].push_back(std::move(entry));
+  file.table_["defaults"] = std::move(defaults);
+  return file;
+}
+
+std::vector<std::string> TableFile::archs() const {
+  std::vector<std::string> names;
+  for (const Json& name : table_["archs"]) names.push_back(name.is_string() ? name.get<std::string>() : "");
+  return names;
+}
+
+const Json& TableFile::defaults() const { return table_["defaults"]; }
 
 Result<TableFile> TableFile::read(const std::string& path, const std::string& arch) {
   const auto bytes = read_file(path, kTableLimit);
@@ -125,7 +159,7 @@ Result<TableFile> TableFile::parse(const std::string& name, const std::string& t
     const Configuration configuration{*tile, entry.value("pdl", true)};
     file.present_.insert_or_assign(*c, configuration);
     if (entry.contains("time_us") && entry["time_us"].is_number()) {
-      file.known_.push_back({*c, configuration, entry["time_us"].get<double>()});
+      file.known_.push_back({*c, configuration, entry["time_us"].get<double>(), sm_count_of(file.table_, entry)});
     }
   }
   return file;

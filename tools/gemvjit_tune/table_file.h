@@ -30,6 +30,11 @@ struct MeasuredEntry {
   Provenance provenance;
 };
 
+struct PredictedEntry {
+  TuneCase tune_case;
+  Configuration configuration;
+};
+
 class TableFile {
  public:
   // An absent file is a new table for `arch` with one default a family. invalid_argument, with the file's name, for
@@ -37,11 +42,16 @@ class TableFile {
   static Result<TableFile> read(const std::string& path, const std::string& arch);
   static Result<TableFile> parse(const std::string& name, const std::string& text);
   static TableFile fresh(const std::string& arch);
+  // A table of predicted entries alone, which name no measurement; `defaults` are rows as a table has them.
+  static TableFile predicted(const std::vector<std::string>& archs, const std::vector<PredictedEntry>& entries,
+                             nlohmann::ordered_json defaults);
 
   // The table's choice for a case, measured or predicted, as it was read: merge() changes neither this nor known().
   std::optional<Configuration> present(const TuneCase& c) const;
   // Its measured configurations.
   const std::vector<Known>& known() const { return known_; }
+  std::vector<std::string> archs() const;
+  const nlohmann::ordered_json& defaults() const;
   // Entries in the order of family, silu_mul, N, K, nt; measurements that no entry names any more go.
   void merge(const std::vector<MeasuredEntry>& entries);
   // One line for each measurement, entry and default.

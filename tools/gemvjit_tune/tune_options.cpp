@@ -6,6 +6,38 @@
 #include "tools/common/command_line.h"
 
 namespace gemvjit::tools {
+namespace {
+
+void add_predict_options(CLI::App& app, PredictOptions& predict) {
+  app.add_option("--predict", predict.archs, "write a predicted table for these targets; no GPU needed")
+      ->delimiter(',');
+  app.add_option("--from", predict.from, "for --predict: the measured table");
+  app.add_option("--from-sm-count", predict.from_sm_count, "its GPU's multiprocessors, where it does not say")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--bandwidth", predict.gb_per_s, "memory bandwidth of the GPU to predict for, GB/s")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--from-bandwidth", predict.from_gb_per_s, "and of the measured one")->check(CLI::PositiveNumber);
+  app.add_flag("!--no-clusters", predict.clusters, "for --predict: no configurations with clusters");
+  app.add_option("--sample-compile", predict.sample, "entries to compile, evenly spread (default: all; 0: nothing)");
+}
+
+// Whether what --predict needs is there.
+bool can_predict(const TuneOptions& options) {
+  const PredictOptions& predict = options.predict;
+  const CaseRequest& request = options.request;
+  if (predict.from.empty() || options.output.empty() || options.sm_count == 0) {
+    complain("--predict needs --from, --output and --sm-count");
+  } else if ((predict.gb_per_s > 0) != (predict.from_gb_per_s > 0)) {
+    complain("--bandwidth and --from-bandwidth go together");
+  } else if (!request.shapes.empty() || !request.shapes_files.empty() || !request.models.empty() || options.list) {
+    complain("--predict takes its shapes from --from: no --shape, --shapes-file, --model or --list");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& options) {
   CLI::App app("Find the fastest configuration of each shape on the GPU here, and write a tuning table.",
@@ -41,13 +73,16 @@ std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& option
   app.add_option("--cache-dir", options.cache_dir, "keep compiled kernels here (default: nowhere)");
   app.add_option("--commit", options.commit, "commit of the sources, for the table (default: of the build)");
   app.add_flag("--list", options.list, "print the first candidates of each case; no GPU needed");
-  app.add_option("--sm-count", options.sm_count, "for --list: multiprocessors of the GPU")->check(CLI::Range(1, 4096));
+  app.add_option("--sm-count", options.sm_count, "for --list, --predict: multiprocessors of the GPU")
+      ->check(CLI::Range(1, 4096));
   app.add_flag("--json", options.json, "one JSON document on stdout");
   app.add_flag("-q,--quiet", options.quiet, "no progress");
+  add_predict_options(app, options.predict);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.quick = search == "quick";
   request.families.clear();
   for (const std::string& name : families) request.families.push_back(find_family(name)->family);
+  if (!options.predict.archs.empty()) return can_predict(options) ? std::nullopt : std::optional<int>(exit_usage);
   if (request.shapes.empty() && request.shapes_files.empty() && request.models.empty()) {
     complain("no shapes: name some with --shape, --shapes-file or --model; see --help");
     return exit_usage;

@@ -1,6 +1,7 @@
 // What the command line of gemvjit-tune says.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,10 +10,21 @@
 
 namespace gemvjit::tools {
 
+// Of --predict, which needs no GPU.
+struct PredictOptions {
+  std::vector<std::string> archs;  // empty: no prediction
+  std::string from;                // the table to predict from
+  int from_sm_count = 0;           // 0: as its measurements say
+  double gb_per_s = 0, from_gb_per_s = 0;
+  bool clusters = true;
+  std::size_t sample = std::numeric_limits<std::size_t>::max();
+};
+
 struct TuneOptions {
   CaseRequest request;
+  PredictOptions predict;
   std::string arch;  // "": the first device's
-  int sm_count = 0;  // of --list
+  int sm_count = 0;  // of --list and --predict
   bool quick = false;
   std::size_t max_candidates = 0;  // 0: the search's own
   double budget_seconds = 0, kernel_seconds = 5;

@@ -126,7 +126,7 @@ TEST(Launch, TheDriversAnswerComesBack) {
   test::RecordingState state;
   const auto driver = test::make_recording_driver(state);
   state.errors["cuLaunchKernelEx"] = CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  EXPECT_EQ(launch(*driver, nullptr, config_of(8, false), nullptr, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  EXPECT_EQ(launch(*driver, nullptr, config_of(8, false), 1, nullptr, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 // Each thread launches with attributes of its own; shared ones would mix (and a thread sanitizer would see it).
@@ -137,7 +137,7 @@ TEST(Launch, TwoThreadsDoNotMixAttributes) {
   const auto work = [&](unsigned cluster, bool pdl) {
     const auto stream = reinterpret_cast<CUstream>(std::uintptr_t{cluster});
     for (int i = 0; i < launches; ++i) {
-      EXPECT_EQ(launch(*driver, nullptr, config_of(cluster, pdl), nullptr, stream), CUDA_SUCCESS);
+      EXPECT_EQ(launch(*driver, nullptr, config_of(cluster, pdl), 1, nullptr, stream), CUDA_SUCCESS);
     }
   };
   std::thread first(work, 2u, true);

@@ -22,7 +22,7 @@
 namespace gemvjit {
 namespace {
 
-constexpr std::size_t kSample = 24;          // keys of a target that a table lists
+constexpr std::size_t kSample = 40;          // keys of a target that a table lists
 constexpr std::size_t kSampleOfOthers = 10;  // of one that "*" stands for
 
 // Stable over machines and runs, and without regard to the order of a table.

@@ -70,7 +70,8 @@ LaunchOutcome launch_kernel(Context& context, const LaunchShape& shape, std::int
     return outcome;
   auto pointers = argument_pointers(arguments);
   const cuda::DriverApi& driver = *context.device()->driver;
-  const CUresult result = launch(driver, kernel->kernel, kernel->config, static_cast<unsigned>(m), pointers.data(), stream);
+  const CUresult result =
+      launch(driver, kernel->kernel, kernel->config, static_cast<unsigned>(m), pointers.data(), stream);
   if (result != CUDA_SUCCESS) [[unlikely]] {
     return {StatusCode::cuda_error, cuda::cuda_status(driver, result, "launching " + kernel->spec.key.text())};
   }

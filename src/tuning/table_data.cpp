@@ -230,7 +230,8 @@ bool is_shadowed(const std::vector<DefaultRow>& rows, std::size_t row, const Pro
 }
 
 // What each row gives is possible for some shape that it serves, and no shape goes without: the rules for a direct tile
-// know a shape by its grid only, so that one shape stands for all, and a row of another kind does not count as the last.
+// know a shape by its grid only, so that one shape stands for all, and a row of another kind does not count as the
+// last.
 void check_defaults(const TableData& data) {
   for (const FamilyRow& family : families()) {
     for (const bool silu_mul : {false, true}) {

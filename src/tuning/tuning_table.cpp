@@ -145,15 +145,19 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
   }
   if (const TunedEntry* entry = table->index.predicted(problem, nt); serves(entry)) return choice_of(*entry);
   if (auto neighbour = choice_of_neighbour(table->index, arch, problem, nt)) return std::move(*neighbour);
+  const DefaultRow* served = nullptr;
   for (const DefaultRow& row : table->defaults) {
     if (!row.fits(problem, nt)) continue;
+    served = &row;
     // A tile may have needs of its own, such as a K it divides or shared memory for x: then the next row serves.
-    if (!make_key(problem, nt, row.tile, row.pdl, arch)) continue;
-    choice.tile = row.tile;
-    choice.pdl_wins = row.pdl;
-    return choice;
+    if (is_possible(arch, problem, nt, row.tile, row.pdl)) break;
   }
-  return Status(StatusCode::untuned, fmt::format("{}: table {} has no default that fits", shape, table->name));
+  if (served == nullptr) {
+    return Status(StatusCode::untuned, fmt::format("{}: table {} has no default that fits", shape, table->name));
+  }
+  choice.tile = served->tile;
+  choice.pdl_wins = served->pdl;
+  return choice;
 }
 
 int TuningTables::pick_nt(const Arch& arch, const Problem& problem, std::int64_t m, bool allow_untuned) const {

@@ -60,7 +60,8 @@ class TuningTables {
   // The configuration for one kernel: the measured entry of the shape. Else, if `allow_untuned`, the predicted entry of
   // the shape; that of the nearest measured shape of the family and nt (with silu_mul of one that has it too, if there
   // is any), its rounds scaled to N; the first row of the defaults that fits. A configuration that `arch` cannot have
-  // is passed over for the next. Else untuned. dequantize_rows always has its one configuration.
+  // is passed over for the next; of the defaults the last that fits is taken even so, and make_key then names the rule
+  // that is broken. Else untuned. dequantize_rows always has its one configuration.
   Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned) const;
   // The smallest nt that covers M and is tuned (or that lookup() serves, where untuned shapes are allowed); 0 if none.
   int pick_nt(const Arch& arch, const Problem& problem, std::int64_t m, bool allow_untuned) const;

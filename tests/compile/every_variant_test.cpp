@@ -1,17 +1,17 @@
-// Every family x flag set x target compiles, without spills, and says by itself whether it waits. A machine without
-// NVRTC skips these aloud.
+// A sample of flag sets for every family and target compiles, without spills, and says by itself whether it waits. What
+// the tuning tables name: table_keys_test.cpp. A machine without NVRTC skips these aloud.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <ostream>
+#include <sstream>
 
 #include "src/catalog/catalog.h"
 #include "src/compile/nvrtc_compiler.h"
 #include "src/compile/specialize.h"
 #include "src/cuda/nvrtc_api.h"
-#include "src/tuning/tuning_table.h"
 #include "tests/support/nvdisasm.h"
 #include "tests/support/temp_dir.h"
 
@@ -41,9 +41,50 @@ std::ostream& operator<<(std::ostream& out, const Variant& variant) {
 
 class EveryVariant : public testing::TestWithParam<Variant> {};
 
-// The tile that the shipped tables give a shape; clusters are set on top.
-TileConfig table_tile(const TuningTables& tables, const Arch& arch, const Problem& problem, int nt) {
-  return tables.lookup(arch, problem, nt, true)->tile;
+// A sample in which every value of a field that changes the source meets every nt, silu_mul, PDL, rows in bands of 128
+// and not, a tail of K and of N, and K that is no multiple of 32.
+struct Combination {
+  int nt;
+  bool silu_mul, pdl;
+  std::int64_t n, k;
+  TileConfig tile;
+  bool everywhere = false;  // on every tested target, not only on one of each generation
+};
+// clang-format off
+const Combination kCombinations[] = {
+    {1, false, true, 1968, 4096, {.warps_k = 8, .stages = 4}},
+    {1, true, false, 1968, 2880, {.warps_k = 8, .cluster_k = 2, .stages = 2}},
+    {1, false, true, 2048, 2880, {.variant = 1, .warps_k = 8, .stages = 5, .min_ctas = 2}, true},
+    {1, true, true, 2048, 4096, {.variant = 1, .warps_k = 4, .warps_n = 2, .row_tiles = 2, .stages = 2, .x_path = 1, .rounds = 3}},
+    {1, false, true, 2064, 1520, {.warps_k = 3, .warps_n = 5, .stages = 2, .release = 1}},
+    {1, false, true, 28656, 14336, {.warps_k = 2, .warps_n = 2, .row_tiles = 4, .stages = 1, .x_path = 1, .rounds = 13}},
+    {2, false, true, 2944, 2880, {.warps_k = 4, .warps_n = 2, .row_tiles = 2, .stages = 2, .x_path = 3, .rounds = 2}, true},
+    {2, true, false, 2048, 4096, {.warps_k = 4, .cluster_k = 4, .stages = 2, .release = 1, .min_ctas = 4}},
+    {2, false, true, 1968, 7168, {.variant = 1, .warps_k = 4, .cluster_k = 2, .stages = 4, .rounds = 5, .min_ctas = 3}},
+    {4, false, true, 2064, 14336, {.warps_k = 8, .row_tiles = 2, .stages = 2}},
+    {4, true, true, 2048, 2880, {.warps_k = 4, .warps_n = 2, .stages = 1, .x_path = 2, .rounds = 2}, true},
+    {4, false, false, 1968, 4096, {.variant = 1, .warps_k = 2, .warps_n = 2, .cluster_k = 8, .stages = 5, .x_path = 2}},
+};
+// clang-format on
+
+bool is_one_of_each_generation(const Arch& arch) {
+  return arch == Arch{80, 0} || arch == Arch{90, 'a'} || arch == Arch{100, 'a'} || arch == Arch{120, 'a'};
+}
+
+// Compiles and has what every kernel must have.
+void check_kernel(Compiler& compiler, const Result<KernelKey>& key) {
+  const auto cubin = compile(compiler, key);
+  ASSERT_TRUE(cubin) << cubin.status().text();
+  const KernelSpec spec = *describe_key(*key);
+  const std::string what = key->text() + ": " + flags_text(key->flags);
+  EXPECT_GT(cubin->bytes.size(), 1000u);
+  EXPECT_EQ(cubin->waits_for_predecessor, spec.pdl) << what;
+  EXPECT_EQ(cubin->resources.spill_store_bytes, 0u) << what;
+  EXPECT_EQ(cubin->resources.spill_load_bytes, 0u) << what;
+  EXPECT_GT(cubin->resources.registers, 0u);
+  // What can be launched at all, min_ctas at a time: 64 Ki registers an SM, allocated in units of 8 a thread.
+  const unsigned ctas = spec.tile.min_ctas == 0 ? 1 : spec.tile.min_ctas;
+  EXPECT_LE((cubin->resources.registers + 7) / 8 * 8 * launch_config(spec).block_x * ctas, 65536u) << what;
 }
 
 TEST_P(EveryVariant, CompilesWithoutSpills) {
@@ -52,46 +93,20 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
   const auto& [family, arch] = GetParam();
   if (!(*compiler)->supports(arch)) GTEST_SKIP() << (*compiler)->version() << " does not know " << arch.text();
   const ArchFacts facts = *arch_facts(arch);
-  const auto tables = TuningTables::load("");
-  ASSERT_TRUE(tables) << tables.status().message();
-  int compiled = 0;
-  const auto check = [&](const Problem& problem, int nt, const TileConfig& tile) {
-    const auto key = make_key(problem, nt, tile, true, arch);
-    const auto cubin = compile(**compiler, key);
-    ASSERT_TRUE(cubin) << cubin.status().text();
-    ++compiled;
-    EXPECT_GT(cubin->bytes.size(), 1000u);
-    EXPECT_EQ(cubin->waits_for_predecessor, problem.pdl) << key->text();
-    EXPECT_EQ(cubin->resources.spill_store_bytes, 0u) << key->text();
-    EXPECT_EQ(cubin->resources.spill_load_bytes, 0u) << key->text();
-    EXPECT_GT(cubin->resources.registers, 0u);
-    // What can be launched at all: 64 Ki registers an SM, allocated in units of 8 a thread.
-    const unsigned threads = launch_config(*describe_key(*key)).block_x;
-    EXPECT_LE((cubin->resources.registers + 7) / 8 * 8 * threads, 65536u) << key->text();
-  };
-  for (const int nt : nt_values(family)) {
-    for (const bool silu_mul : {false, true}) {
-      if (silu_mul && !family_row(family).can_silu_mul) continue;
-      for (const bool pdl : {false, true}) {
-        if (pdl && !facts.has_pdl) continue;
-        for (const unsigned cluster : {1u, 2u, 4u, 8u}) {
-          if (cluster > 1 && (!facts.has_clusters || nt == 0)) continue;
-          // Cluster sizes alternate between a K with a tail and one without; rows end inside a CTA.
-          const Problem problem{family, 1968, cluster % 4 == 0 ? 2880 : 4096, silu_mul, pdl};
-          TileConfig tile = table_tile(*tables, arch, problem, nt);
-          if (nt != 0) tile.cluster_k = cluster;
-          ASSERT_NO_FATAL_FAILURE(check(problem, nt, tile));
-        }
-      }
-      // The other rows of the tables: small and large N, large K.
-      for (const auto& [n, k] : {std::pair{1008, 7168}, {28656, 4096}, {2064, 14336}}) {
-        if (nt == 0) continue;
-        const Problem problem{family, n, k, silu_mul, facts.has_pdl};
-        ASSERT_NO_FATAL_FAILURE(check(problem, nt, table_tile(*tables, arch, problem, nt)));
-      }
+  if (!family_row(family).has_tokens) {
+    for (const bool pdl : {false, true}) {
+      if (pdl && !facts.has_pdl) continue;
+      check_kernel(**compiler, make_key({family, 1968, 2880, false, pdl}, 0, dequantize_tile(), true, arch));
     }
+    return;
   }
-  EXPECT_GT(compiled, 0);
+  for (const Combination& one : kCombinations) {
+    if (!one.everywhere && !is_one_of_each_generation(arch)) continue;
+    TileConfig tile = one.tile;
+    if (!facts.has_clusters) tile.cluster_k = 1;
+    ASSERT_NO_FATAL_FAILURE(
+        check_kernel(**compiler, make_key({family, one.n, one.k, one.silu_mul, one.pdl}, one.nt, tile, true, arch)));
+  }
 }
 
 std::vector<Variant> all_variants() {
@@ -213,28 +228,57 @@ TEST_F(CompileTest, DisassemblyAgreesAboutTheWait) {
   }
 }
 
-// Weights are requested before the wait, activations only after it. In the machine code weights are the loads that
-// bypass L1 (.NA) and scales those that stay in it (.EL); activations have neither mark.
+// Loads of global memory in a listing, by what tells them apart in the machine code.
+struct Loads {
+  int weights = 0, scales = 0, activations = 0;
+};
+Loads count_loads(const std::string& sass) {
+  Loads loads;
+  std::istringstream lines(sass);
+  for (std::string line; std::getline(lines, line);) {
+    const auto has = [&](const char* mark) { return line.find(mark) != std::string::npos; };
+    const bool copy = has(" LDGSTS.");  // asynchronously, to shared memory
+    if (!copy && !has(" LDG.")) continue;
+    if (has(".LTC128B")) {  // reads ahead in L2
+      ++loads.weights;
+    } else if (copy ? !has(".BYPASS") : has(".EL")) {  // 4 bytes through L1; kept in L1. The global scale too
+      ++loads.scales;
+    } else {
+      ++loads.activations;
+    }
+  }
+  return loads;
+}
+
+// Weights are requested before the wait, kStages steps of them, activations only after it: in both ways for weights and
+// both for x.
 TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
   const auto disassembler = test::find_nvdisasm();
   if (disassembler.empty()) GTEST_SKIP() << "no nvdisasm found (CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)";
+  const TileConfig tiles[] = {{.warps_k = 8, .stages = 4},
+                              {.warps_k = 8, .stages = 2, .x_path = 2, .rounds = 3},
+                              {.variant = 1, .warps_k = 8, .stages = 5},
+                              {.variant = 1, .warps_k = 8, .row_tiles = 2, .stages = 3, .x_path = 3, .rounds = 2}};
   for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
-    const auto cubin =
-        compile(*compiler_, make_key({family, 4096, 4096, false, true}, 1, TileConfig{}, true, {90, 'a'}));
-    ASSERT_TRUE(cubin) << cubin.status().text();
-    const std::string sass = test::disassemble(disassembler, cubin->bytes);
-    const std::size_t wait = sass.find("ACQBULK");
-    ASSERT_NE(wait, std::string::npos);
-    const std::string before = sass.substr(0, wait), after = sass.substr(wait);
-    int weight_loads_before = 0;
-    for (std::size_t at = 0; (at = before.find("LDG.", at)) != std::string::npos; ++at) {
-      const std::string line = before.substr(at, before.find('\n', at) - at);
-      EXPECT_THAT(line, testing::AnyOf(HasSubstr(".NA."), HasSubstr(".EL"))) << "an activation before the wait";
-      weight_loads_before += line.find(".NA.") != std::string::npos ? 1 : 0;
+    for (const TileConfig& tile : tiles) {
+      const auto key = make_key({family, 4096, 8192, false, true}, 1, tile, true, {90, 'a'});
+      const auto cubin = compile(*compiler_, key);
+      ASSERT_TRUE(cubin) << cubin.status().text();
+      const std::string what = flags_text(key->flags);
+      const std::string sass = test::disassemble(disassembler, cubin->bytes);
+      const std::size_t wait = sass.find("ACQBULK");
+      ASSERT_NE(wait, std::string::npos) << what;
+      const Loads before = count_loads(sass.substr(0, wait)), after = count_loads(sass.substr(wait));
+      const bool nvfp4 = family == Family::nvfp4_gemv;
+      const auto half_tiles = static_cast<int>(tile.stages * tile.row_tiles * 2);
+      EXPECT_EQ(before.weights, half_tiles * (nvfp4 ? 1 : 2)) << what;
+      EXPECT_EQ(before.scales, nvfp4 ? half_tiles + 1 : 0) << what;
+      EXPECT_EQ(before.activations, 0) << what;
+      EXPECT_GT(after.weights, 0) << what;
+      EXPECT_GT(after.activations, 0) << what;
+      EXPECT_EQ(sass.substr(0, wait).find("STG"), std::string::npos) << what << ": out is written only after the wait";
+      EXPECT_NE(sass.substr(wait).find("STG"), std::string::npos) << what;
     }
-    EXPECT_GE(weight_loads_before, 8) << "the first stages of weights run ahead of the wait";
-    EXPECT_EQ(before.find("STG"), std::string::npos) << "out is written only after the wait";
-    EXPECT_NE(after.find("STG"), std::string::npos);
   }
 }
 

@@ -106,6 +106,23 @@ TEST(Launch, EverythingArrivesForAGemv) {
   EXPECT_EQ(argument<std::int32_t>(seen, 6), 17);
 }
 
+// Of staged x a launch takes the rows of its own tokens only, so that more CTAs fit on an SM.
+TEST(Launch, SharedMemoryIsThatOfItsTokens) {
+  test::RecordingState state;
+  const auto driver = test::make_recording_driver(state);
+  LaunchConfig staged = config_of(1, false);
+  staged.smem_token_bytes = 2064;
+  staged.max_tokens = 16;
+  for (unsigned m = 1; m <= 16; ++m) {
+    EXPECT_EQ(launch(*driver, nullptr, staged, m, nullptr, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(state.launches().back().smem_bytes, 70000u - 2064u * (16 - m));
+  }
+  for (const unsigned m : {0u, 1u, 32u}) {  // without staged x any m is the same
+    EXPECT_EQ(launch(*driver, nullptr, config_of(1, false), m, nullptr, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(state.launches().back().smem_bytes, 70000u);
+  }
+}
+
 TEST(Launch, EverythingArrivesForDequantizeRows) {
   test::RecordingState state;
   const auto driver = test::make_recording_driver(state);
@@ -126,7 +143,7 @@ TEST(Launch, TheDriversAnswerComesBack) {
   test::RecordingState state;
   const auto driver = test::make_recording_driver(state);
   state.errors["cuLaunchKernelEx"] = CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  EXPECT_EQ(launch(*driver, nullptr, config_of(8, false), nullptr, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  EXPECT_EQ(launch(*driver, nullptr, config_of(8, false), 1, nullptr, nullptr), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 // Each thread launches with attributes of its own; shared ones would mix (and a thread sanitizer would see it).
@@ -137,7 +154,7 @@ TEST(Launch, TwoThreadsDoNotMixAttributes) {
   const auto work = [&](unsigned cluster, bool pdl) {
     const auto stream = reinterpret_cast<CUstream>(std::uintptr_t{cluster});
     for (int i = 0; i < launches; ++i) {
-      EXPECT_EQ(launch(*driver, nullptr, config_of(cluster, pdl), nullptr, stream), CUDA_SUCCESS);
+      EXPECT_EQ(launch(*driver, nullptr, config_of(cluster, pdl), 1, nullptr, stream), CUDA_SUCCESS);
     }
   };
   std::thread first(work, 2u, true);

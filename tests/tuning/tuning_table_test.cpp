@@ -134,8 +134,8 @@ TEST(Parse, AConfigurationMustBePossibleOnEveryListedTarget) {
 
 TEST(Parse, ARowIsHeldOnlyAgainstWhatComesToIt) {
   // These sums do not fit into shared memory for nt 4, which the first row takes away once it has no bounds.
-  const std::string bounded = replaced(
-      kTable, "{\"stages\": 2}", "{\"stages\": 2, \"row_tiles\": 4, \"warps_k\": 16, \"rounds\": 2}");
+  const std::string bounded =
+      replaced(kTable, "{\"stages\": 2}", "{\"stages\": 2, \"row_tiles\": 4, \"warps_k\": 16, \"rounds\": 2}");
   EXPECT_FALSE(TuningTables::parse({{"my.json", bounded}}));
   EXPECT_TRUE(TuningTables::parse({{"my.json", replaced(bounded, "\"max_n\": 512, ", "")}}));
 }

@@ -270,7 +270,7 @@ class StagedX {
       to += kPassTokens * kTokenBytes;
     }
   }
-  static constexpr bool kMayPassK = kK % (kVectors * 8) != 0 || kK % (Share::kSteps * Weights::kStepK) != 0;
+  static constexpr bool kMayPassK = gemv_x_passes_k(kK, Weights::kStepK, kGeometry);
 
   u32 area_;
   const u16* x_;

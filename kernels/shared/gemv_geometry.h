@@ -91,6 +91,15 @@ inline constexpr int gemv_x_token_bytes(long long k, int step_k, const GemvGeome
   return gemv_x_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + (step_k == kNvfp4StepK ? 16 : 64);
 }
 
+// Whether some CTA's chunks of staged x, which are whole turns, end past K.
+inline constexpr bool gemv_x_passes_k(long long k, int step_k, const GemvGeometry& g) {
+  const int chunk = gemv_x_chunk_turns(k, step_k, g);
+  if (chunk == 0) return false;
+  const long long turns = (gemv_turns(k, step_k, g) + chunk - 1) / chunk * chunk;
+  const long long last_share = static_cast<long long>(g.cluster_k - 1) * gemv_share_steps(k, step_k, g);
+  return (last_share + turns * gemv_turn_steps(g)) * step_k > k;
+}
+
 // The async variant's ring in shared memory: [warp][stage][row of the warp] a step's bytes of a row (row_step_bytes),
 // and for NVFP4 16 bytes more, four times 32 bits that hold two scales each; and where x goes through the ring as well,
 // a step's x of all tokens.

@@ -101,6 +101,29 @@ TEST(Geometry, XChunksKeepToTheBudgetAndToTheShare) {
   }
 }
 
+// The kernel leaves out the check against K where this says no: a chunk that ends past K would be read past x.
+TEST(Geometry, XPassesKWhereSomeChunkEndsPastIt) {
+  int passing = 0;
+  for (Case one : cases()) {
+    for (const int x_path : {1, 4}) {
+      one.g.x_path = x_path;
+      const int chunk = gemv_x_chunk_turns(one.k, one.step_k, one.g), turn_steps = gemv_turn_steps(one.g);
+      if (chunk == 0) continue;
+      bool passes = false;
+      for (int rank = 0; rank < one.g.cluster_k; ++rank) {
+        for (int turn = 0; turn < gemv_turns(one.k, one.step_k, one.g); turn += chunk) {
+          const int first = rank * gemv_share_steps(one.k, one.step_k, one.g) + turn * turn_steps;
+          passes = passes || static_cast<long long>(first + chunk * turn_steps) * one.step_k > one.k;
+        }
+      }
+      passing += passes ? 1 : 0;
+      ASSERT_EQ(gemv_x_passes_k(one.k, one.step_k, one.g), passes)
+          << "K " << one.k << ", cluster_k " << one.g.cluster_k;
+    }
+  }
+  EXPECT_GT(passing, 0);
+}
+
 // A quarter of a warp reads 16 bytes a lane: 4 lanes of each of two tokens. Those of a token lie 32 bytes apart (NVFP4,
 // modulo 128) or side by side (BF16); the other token's must lie between or beside them.
 TEST(Geometry, TokensOfStagedXBeginInDifferentBanks) {
@@ -146,10 +169,10 @@ TEST(Geometry, PartialSumsHaveTwoBuffersInRoundsAndATotalInAClusterOnly) {
 TEST(Geometry, TheRingHoldsTheStagesOfEveryWarp) {
   GemvGeometry g{4, 2, 1, 2, 1, 5, 1, 0, kAsyncVariant};
   const int slots = 4 * 2 * 5, half_tiles = 2 * 2;
-  EXPECT_EQ(gemv_ring_bytes(kNvfp4StepK / 2, true, g), slots * half_tiles * 32 * (16 + 4));
-  EXPECT_EQ(gemv_ring_bytes(kBf16StepK * 2, false, g), slots * half_tiles * 32 * 2 * 16);
+  EXPECT_EQ(gemv_ring_bytes(kNvfp4StepK, kNvfp4StepK / 2, true, g), slots * half_tiles * 32 * (16 + 4));
+  EXPECT_EQ(gemv_ring_bytes(kBf16StepK, kBf16StepK * 2, false, g), slots * half_tiles * 32 * 2 * 16);
   g.variant = kDirectVariant;
-  EXPECT_EQ(gemv_ring_bytes(kNvfp4StepK / 2, true, g), 0);
+  EXPECT_EQ(gemv_ring_bytes(kNvfp4StepK, kNvfp4StepK / 2, true, g), 0);
 }
 
 }  // namespace

@@ -64,6 +64,20 @@ TEST_F(ExactBuffersTest, LargestCluster) {
   check(&tile, shapes(), {});
 }
 
+// The chunks of staged x are whole turns: that of the second CTA begins half a turn in, so that it ends past K although
+// K is a multiple of turn and share.
+TEST_F(ExactBuffersTest, StagedXOfAClusterEndsWithK) {
+  for (const unsigned variant : {0u, 1u}) {
+    TileConfig tile;
+    tile.variant = variant;
+    tile.warps_k = 8;
+    tile.cluster_k = 2;
+    tile.stages = 1;
+    tile.x_path = 3;
+    check(&tile, {{GEMVJIT_NVFP4_GEMV, 11, 136, 1024, false}, {GEMVJIT_BF16_GEMV, 11, 136, 512, false}}, {});
+  }
+}
+
 TEST_F(ExactBuffersTest, Dequantize) {
   for (const std::int64_t k : {16, 48, 464}) {
     for (const std::int64_t n : {1, 24, 129}) {

@@ -211,7 +211,7 @@ Settled settle(const TuneCase& c, const Configuration& start, const std::vector<
       const auto answer = spills(c, tries[i], archs[arch], compiler);
       ++settled.compiled;
       if (!answer) {
-        const std::string& why = answer.status().message();
+        const std::string why(answer.status().message());
         settled.failure = why.substr(0, why.find('\n'));
         return settled;
       }

@@ -46,8 +46,10 @@ const Rule kRules[] = {
     // A turn of variant 1 is one step a warp, whatever its stages.
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1, t.stages = 3, t.x_path = 1; },
      [](TileConfig& t) { t.variant = 1, t.warps_k = 16, t.stages = 3, t.x_path = 1; }, "x_path 1 holds 16 KiB"},
+    {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1, t.stages = 1, t.x_path = 5; },
+     [](TileConfig& t) { t.variant = 1, t.stages = 1, t.x_path = 6; }, "x_path must be 0..5"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.stages = 1, t.x_path = 4; },
-     [](TileConfig& t) { t.stages = 1, t.x_path = 5; }, "x_path must be 0..4"},
+     [](TileConfig& t) { t.stages = 1, t.x_path = 5; }, "x_path 5 goes through the ring of variant 1"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.stages = 8; }, [](TileConfig& t) { t.stages = 9; },
      "stages must be 1..8 for variant 0"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1, t.stages = 15; },

@@ -10,6 +10,10 @@ template <typename Weights, typename Finish>
 __device__ __forceinline__ void run_gemv(Weights& weights, const void* x, i64 x_row_stride, void* out, int m,
                                          const Lane& lane, const Finish& finish) {
   extern __shared__ __align__(128) unsigned char shared[];
+  constexpr int kRingBytes = kVariant == kAsyncVariant ? kThreads / kWarpSize * kStages * kRingSlotBytes<Weights> : 0;
+  constexpr int kXBytes = gemv_x_token_bytes(kK, Weights::kStepK, kGeometry) * kNt * kTokensPerTile;
+  static_assert(kRingBytes + gemv_partial_bytes(kGeometry) + kXBytes == kSmemBytes,
+                "host and kernel disagree about shared memory");
   if constexpr (kVariant == kAsyncVariant) {
     gemv_async(weights, x, x_row_stride, out, m, lane, shared, finish);
   } else {

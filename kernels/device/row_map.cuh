@@ -3,7 +3,7 @@
 //
 // Plain order: the 16 (8) rows are consecutive. Interleaved order, for NVFP4 where 128 divides the rows: a tile takes 4
 // consecutive rows from each 32 of a band of 128 (4 from each of two 32 for 8 rows), because the scales of rows r, r +
-// 32, r + 64 and r + 96 share 16 bytes: a tile's scales are then whole sectors.
+// 32, r + 64 and r + 96 share 16 bytes: a tile's scales are then whole sectors (with silu_mul half sectors).
 #pragma once
 
 #include "kernel_config.h"

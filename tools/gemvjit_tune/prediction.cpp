@@ -17,8 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr unsigned kMostStages = 15;
-// N and K of the case that stands for a row of defaults, within its bounds: K with more steps than any `stages` holds.
-constexpr std::int64_t kUsualN = 4096, kUsualK = 65536;
+// N and K of the case that stands for a row of defaults, within its bounds: neither fits a tile, which costs the most
+// registers, and K has more steps than any `stages` holds.
+constexpr std::int64_t kUsualN = 4104, kUsualK = 65568;
 constexpr double kDearerAField = 0.1;
 
 bool is_valid_on_all(const TuneCase& c, const Configuration& configuration, const std::vector<Arch>& archs) {
@@ -232,14 +233,15 @@ Result<DefaultCase> default_case(const Json& row) {
   };
   if (!row.is_object()) return fail("not an object");
   GEMVJIT_TRY_ASSIGN(const TileConfig tile, tile_from_json(row.value("tile", Json::object())));
+  const bool silu_mul = row.value("silu_mul", Json(false)) == Json(true);
   const auto within = [&](const char* least, const char* most, std::int64_t usual, std::int64_t multiple) {
     const std::int64_t low = bound_of(row, least, 1), high = bound_of(row, most, std::max(low, usual));
     const std::int64_t side = std::max(low, std::min(high, usual));
     return std::max((side + multiple - 1) / multiple, std::int64_t{1}) * multiple;
   };
   Json shape = {{"family", row.value("family", Json())},
-                {"n", within("min_n", "max_n", kUsualN, 16)},
-                {"k", within("min_k", "max_k", kUsualK, 128)},
+                {"n", within("min_n", "max_n", kUsualN, silu_mul ? 16 : 8)},
+                {"k", within("min_k", "max_k", kUsualK, 32)},
                 {"nt", row.value("nt", Json(kNtWithTokens.back()))},
                 {"silu_mul", row.value("silu_mul", Json(false))}};
   const auto c = case_from_json(shape);

@@ -1,4 +1,4 @@
-// Global loads and stores, one PTX instruction a wrapper.
+// Global and shared memory, and asynchronous copies between them; one PTX instruction a wrapper.
 #pragma once
 
 #include "kernels/device/types.cuh"
@@ -85,11 +85,6 @@ __device__ __forceinline__ U32x4 ld_shared_16(u32 from) {
 __device__ __forceinline__ u16 ld_shared_2(u32 from) {
   u16 d;
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(d) : "r"(from) : "memory");
-  return d;
-}
-__device__ __forceinline__ u32 ld_shared_4(u32 from) {
-  u32 d;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(d) : "r"(from) : "memory");
   return d;
 }
 __device__ __forceinline__ void st_shared_16(u32 to, const U32x4& value) {

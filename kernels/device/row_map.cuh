@@ -26,10 +26,12 @@ inline constexpr bool kHasRowTail = kN % (static_cast<i64>(kTilesPerCta) * kRows
 // Whether a warp's rows lie at the same distances from each other for every warp, in the weight and in its scales.
 inline constexpr bool kRowsAreRegular = !kHasRowTail && (kRowsAreInterleaved || !kSilu);
 
-// From a CTA's row group to that of its next round, in tiles; whether that is the same number of rows everywhere.
+// From a CTA's row group to that of its next round, in tiles; whether that is the same distance in the weight and in
+// its scales everywhere. NVFP4 scales repeat their pattern after 128 rows (with silu_mul of each half) and not before.
 inline constexpr i64 kRoundTiles = gemv_ctas_over_n(kN, kGeometry) * kTilesPerCta;
+inline constexpr i64 kTilesOf128Rows = kSilu ? 16 : 8;
 inline constexpr bool kRoundsAreRegular =
-    kRowsAreRegular && (!kRowsAreInterleaved || kRoundTiles % (kSilu ? 16 : 8) == 0);
+    kRowsAreRegular && (kFamily != kNvfp4Family || kRoundTiles % kTilesOf128Rows == 0);
 
 __device__ __forceinline__ bool half_is_valid(i64 tile, int half) {
   if constexpr (!kHasRowTail) return true;

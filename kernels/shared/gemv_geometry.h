@@ -3,7 +3,7 @@
 //
 // Words. swap-AB: the MMA's 16-row side runs over N (weights), its 8-column side over M (tokens).
 //   half tile   8 weight rows. An MMA tile is two of them: rows 0-7 and rows 8-15 of its A operand.
-//   split       K is cut into steps; step s belongs to split s % (warps_k * cluster_k).
+//   share       K is cut into steps; a CTA of a cluster has consecutive ones, which its warps over K take in turn.
 // With silu_mul the two halves of a tile are 8 gate rows and their 8 up rows, so N/2 need only be a multiple of 8.
 #pragma once
 

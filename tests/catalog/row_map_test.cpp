@@ -159,8 +159,12 @@ void check_silu() {
 
 // With tails of half a tile and of several tiles, in bands (128 divides the rows) and plain, in whole row groups and
 // not.
-TEST(RowMap, EveryRowBelongsToOneLaneOnce) { check_plain<8, 16, 24, 128, 184, 640, 1024, 1960, 2176, 8192>(); }
-TEST(RowMap, EveryGateAndUpRowBelongsToOneLaneOnce) { check_silu<16, 48, 144, 256, 768, 2048, 2880, 3840, 8192>(); }
+TEST(RowMap, EveryRowBelongsToOneLaneOnce) {
+  check_plain<8, 16, 24, 128, 160, 184, 192, 320, 640, 1024, 1344, 1960, 2176, 8192, 32064>();
+}
+TEST(RowMap, EveryGateAndUpRowBelongsToOneLaneOnce) {
+  check_silu<16, 48, 144, 256, 384, 640, 768, 2048, 2880, 3840, 8192>();
+}
 
 }  // namespace
 }  // namespace gemvjit

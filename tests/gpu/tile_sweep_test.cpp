@@ -50,17 +50,22 @@ TileConfig async(TileConfig config, unsigned min_ctas = 1) {
   return config;
 }
 
-// Neither N nor K fits any tile. With `whole_bands` 128 divides N (each half with silu_mul), so that NVFP4 tiles take
-// rows of four neighbourhoods. The ring in shared memory needs K in multiples of 32 for NVFP4; the BF16 K is a multiple
-// of 8 only.
-ProblemShape sweep_shape(gemvjit_family family, bool silu_mul, bool whole_bands) {
-  const std::int64_t n = whole_bands ? (silu_mul ? 768 : 640) : (silu_mul ? 144 : 184);
-  return {family, 32, n, family == GEMVJIT_NVFP4_GEMV ? (whole_bands ? 1504 : 1520) : 1512, silu_mul};
+// How N fits the tiles. ragged: not at all. whole_tiles: no row is missing, but 128 does not divide N (nor its halves
+// with silu_mul). bands: 128 does, so that NVFP4 tiles take rows of four neighbourhoods.
+enum class Rows { ragged, whole_tiles, bands };
+
+// K fits no tile either. The ring in shared memory needs K in multiples of 32 for NVFP4; the BF16 K is a multiple of 8
+// only.
+ProblemShape sweep_shape(gemvjit_family family, bool silu_mul, Rows rows) {
+  const std::int64_t plain = rows == Rows::ragged ? 184 : rows == Rows::whole_tiles ? 320 : 640;
+  const std::int64_t gate_up = rows == Rows::ragged ? 144 : rows == Rows::whole_tiles ? 640 : 768;
+  const std::int64_t k = family == GEMVJIT_BF16_GEMV ? 1512 : rows == Rows::ragged ? 1520 : 1504;
+  return {family, 32, silu_mul ? gate_up : plain, k, silu_mul};
 }
 
 struct Sweep {
   TileConfig tile;
-  bool whole_bands;
+  Rows rows;
 };
 void PrintTo(const Sweep& sweep, std::ostream* out) { PrintTo(sweep.tile, out); }
 
@@ -71,7 +76,7 @@ class TileSweepTest : public GpuTest, public testing::WithParamInterface<Sweep> 
     GpuContext context(&GetParam().tile);
     for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
       for (const bool silu_mul : {false, true}) {
-        for (const bool pdl : {false, true}) context.add(sweep_shape(family, silu_mul, GetParam().whole_bands), 0, pdl);
+        for (const bool pdl : {false, true}) context.add(sweep_shape(family, silu_mul, GetParam().rows), 0, pdl);
       }
     }
     ASSERT_TRUE(context.warm());
@@ -83,7 +88,7 @@ TEST_P(TileSweepTest, FamiliesFlagsNtAndPdl) {
   std::uint64_t seed = 1;
   for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
     for (const bool silu_mul : {false, true}) {
-      const ProblemShape shape = sweep_shape(family, silu_mul, GetParam().whole_bands);
+      const ProblemShape shape = sweep_shape(family, silu_mul, GetParam().rows);
       const HostProblem full = random_problem(shape, seed++, 0xFF);
       const reference::Expected expected = full.expected();
       for (const int nt : {1, 2, 4}) {
@@ -110,7 +115,7 @@ class TileSweepShapes : public testing::TestWithParam<Sweep> {};
 TEST_P(TileSweepShapes, CanHaveTheTile) {
   for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
     for (const bool silu_mul : {false, true}) {
-      const ProblemShape shape = sweep_shape(static_cast<gemvjit_family>(family), silu_mul, GetParam().whole_bands);
+      const ProblemShape shape = sweep_shape(static_cast<gemvjit_family>(family), silu_mul, GetParam().rows);
       for (const int nt : {1, 2, 4}) {
         TileConfig config = GetParam().tile;
         config.row_tiles = std::min(config.row_tiles, 8u / static_cast<unsigned>(nt));
@@ -122,32 +127,42 @@ TEST_P(TileSweepShapes, CanHaveTheTile) {
 }
 
 std::string sweep_text(const testing::TestParamInfo<Sweep>& info) {
-  return tile_text(info.param.tile) + (info.param.whole_bands ? "bands" : "");
+  return tile_text(info.param.tile) + (info.param.rows == Rows::bands         ? "bands"
+                                       : info.param.rows == Rows::whole_tiles ? "whole"
+                                                                              : "");
 }
 
 const auto kSweeps = testing::Values(
-    Sweep{tile(1, 1, 1, 1, 1), false}, Sweep{tile(8, 1, 1, 1, 4), false}, Sweep{tile(16, 1, 1, 1, 4), false},
-    Sweep{tile(4, 4, 1, 1, 2, 1), false}, Sweep{tile(2, 8, 1, 1, 8), false}, Sweep{tile(8, 1, 2, 1, 4), false},
-    Sweep{tile(4, 2, 4, 1, 2, 1), false}, Sweep{tile(8, 1, 8, 1, 1), false}, Sweep{tile(4, 2, 1, 2, 4), false},
-    Sweep{tile(4, 1, 2, 4, 2), false}, Sweep{tile(3, 5, 1, 1, 3, 1), false}, Sweep{tile(16, 1, 8, 2, 4, 1), false},
+    Sweep{tile(1, 1, 1, 1, 1), Rows::ragged}, Sweep{tile(8, 1, 1, 1, 4), Rows::ragged},
+    Sweep{tile(16, 1, 1, 1, 4), Rows::ragged}, Sweep{tile(4, 4, 1, 1, 2, 1), Rows::ragged},
+    Sweep{tile(2, 8, 1, 1, 8), Rows::ragged}, Sweep{tile(8, 1, 2, 1, 4), Rows::ragged},
+    Sweep{tile(4, 2, 4, 1, 2, 1), Rows::ragged}, Sweep{tile(8, 1, 8, 1, 1), Rows::ragged},
+    Sweep{tile(4, 2, 1, 2, 4), Rows::ragged}, Sweep{tile(4, 1, 2, 4, 2), Rows::ragged},
+    Sweep{tile(3, 5, 1, 1, 3, 1), Rows::ragged}, Sweep{tile(16, 1, 8, 2, 4, 1), Rows::ragged},
     // Rows in bands; several row groups a CTA, evenly and not; staged x, whole and in chunks.
-    Sweep{tile(8, 1, 1, 1, 2), true}, Sweep{tile(3, 2, 2, 2, 2), true}, Sweep{in_rounds(tile(4, 1, 1, 1, 2), 3), false},
-    Sweep{in_rounds(tile(4, 2, 1, 2, 2), 5), true}, Sweep{in_rounds(tile(2, 1, 2, 1, 3), 2), true},
-    Sweep{staged(tile(4, 1, 1, 1, 1), 4), true}, Sweep{staged(tile(2, 2, 1, 1, 1), 2), false},
-    Sweep{staged(tile(2, 2, 2, 2, 1), 1), true}, Sweep{staged(in_rounds(tile(4, 2, 1, 1, 1), 3), 4), true},
-    Sweep{staged(in_rounds(tile(1, 4, 1, 1, 2), 4), 2), true},
+    Sweep{tile(8, 1, 1, 1, 2), Rows::bands}, Sweep{tile(3, 2, 2, 2, 2), Rows::bands},
+    Sweep{in_rounds(tile(4, 1, 1, 1, 2), 3), Rows::ragged}, Sweep{in_rounds(tile(4, 2, 1, 2, 2), 5), Rows::bands},
+    Sweep{in_rounds(tile(2, 1, 2, 1, 3), 2), Rows::bands}, Sweep{staged(tile(4, 1, 1, 1, 1), 4), Rows::bands},
+    Sweep{staged(tile(2, 2, 1, 1, 1), 2), Rows::ragged}, Sweep{staged(tile(2, 2, 2, 2, 1), 1), Rows::bands},
+    Sweep{staged(in_rounds(tile(4, 2, 1, 1, 1), 3), 4), Rows::bands},
+    Sweep{staged(in_rounds(tile(1, 4, 1, 1, 2), 4), 2), Rows::bands},
+    // Scales of rows that are no whole bands, from round to round.
+    Sweep{in_rounds(tile(4, 1, 1, 1, 2), 2), Rows::whole_tiles},
+    Sweep{in_rounds(tile(2, 2, 1, 2, 2), 3), Rows::whole_tiles},
+    Sweep{async(in_rounds(tile(4, 1, 1, 2, 2), 5)), Rows::whole_tiles},
     // The ring in shared memory.
-    Sweep{async(tile(8, 1, 1, 1, 3)), true}, Sweep{async(tile(16, 1, 1, 1, 2), 2), true},
-    Sweep{async(tile(1, 1, 1, 1, 1)), true}, Sweep{async(tile(5, 3, 1, 1, 5)), true},
-    Sweep{async(tile(4, 2, 4, 1, 10)), true}, Sweep{async(in_rounds(tile(4, 2, 1, 2, 2), 3)), true},
-    Sweep{staged(async(in_rounds(tile(8, 2, 1, 1, 2), 2), 2), 3), true},
-    Sweep{staged(async(tile(4, 1, 2, 2, 2)), 3), true},
-    Sweep{staged(async(in_rounds(tile(2, 4, 2, 1, 2), 3)), 1), true},
+    Sweep{async(tile(8, 1, 1, 1, 3)), Rows::bands}, Sweep{async(tile(16, 1, 1, 1, 2), 2), Rows::bands},
+    Sweep{async(tile(1, 1, 1, 1, 1)), Rows::bands}, Sweep{async(tile(5, 3, 1, 1, 5)), Rows::bands},
+    Sweep{async(tile(4, 2, 4, 1, 10)), Rows::bands}, Sweep{async(in_rounds(tile(4, 2, 1, 2, 2), 3)), Rows::bands},
+    Sweep{staged(async(in_rounds(tile(8, 2, 1, 1, 2), 2), 2), 3), Rows::bands},
+    Sweep{staged(async(tile(4, 1, 2, 2, 2)), 3), Rows::bands},
+    Sweep{staged(async(in_rounds(tile(2, 4, 2, 1, 2), 3)), 1), Rows::bands},
     // x through that ring too.
-    Sweep{staged(async(tile(8, 1, 1, 1, 2)), kXRing), true}, Sweep{staged(async(tile(1, 1, 1, 1, 1)), kXRing), true},
-    Sweep{staged(async(tile(5, 1, 1, 1, 3), 2), kXRing), true},
-    Sweep{staged(async(in_rounds(tile(4, 2, 1, 2, 1), 3)), kXRing), true},
-    Sweep{staged(async(in_rounds(tile(2, 1, 4, 2, 5), 2)), kXRing), true});
+    Sweep{staged(async(tile(8, 1, 1, 1, 2)), kXRing), Rows::bands},
+    Sweep{staged(async(tile(1, 1, 1, 1, 1)), kXRing), Rows::bands},
+    Sweep{staged(async(tile(5, 1, 1, 1, 3), 2), kXRing), Rows::bands},
+    Sweep{staged(async(in_rounds(tile(4, 2, 1, 2, 1), 3)), kXRing), Rows::bands},
+    Sweep{staged(async(in_rounds(tile(2, 1, 4, 2, 5), 2)), kXRing), Rows::bands});
 
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepTest, kSweeps, sweep_text);
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepShapes, kSweeps, sweep_text);

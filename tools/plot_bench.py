@@ -14,13 +14,15 @@ results DIR gets, as SVG and PNG:
 times are in the documents themselves and are shown for BF16, where it reads the same bytes. A result that the bench
 found to be wrong is left out, and stderr says so.
 
-Pictures need matplotlib, the table does not. Exit 0 if all was written, 1 for input that cannot be read or does not
+Pictures need matplotlib, the table does not; where this Python has none, the one that tools/setup.sh made in
+build/deps/venv draws them. Exit 0 if all was written, 1 for input that cannot be read or does not
 fit, 2 for wrong use or where matplotlib is missing.
 """
 
 import argparse
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -31,6 +33,7 @@ CEILINGS = [("plain_us", "plain read", "--"), ("pdl_us", "PDL read", "-"),
             ("pdl_x_out_us", "PDL read, then x and out", ":")]
 GREY = "#555555"
 FAMILY_NAMES = {"nvfp4": "NVFP4", "bf16": "BF16"}
+PROJECT_PYTHON = Path(__file__).resolve().parents[1] / "build" / "deps" / "venv" / "bin" / "python3"
 NUMBERS = ("n", "k", "m", "bytes", "us", "plain_us", "pdl_us", "pdl_x_out_us")
 
 
@@ -49,17 +52,32 @@ def key_of(result):
     return result["family"], result["n"], result["k"], bool(result.get("silu_mul", False)), result["m"]
 
 
-def require(entry, place, names):
-    """The entry is an object with a known family and with finite numbers of these names, positive but for ceilings."""
+def shown(value):
+    """A value of an input, short enough for a message of one line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python prints no number of thousands of digits
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_quantity(value):
+    """A number that something can be measured to be: ratios of two are finite and above 0."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and (value == 0 or 1e-6 <= value <= 1e18)
+
+
+def require(entry, place, names, optional=()):
+    """The entry is an object with a known family and with quantities of these names; 0 stands for missing times."""
     if not isinstance(entry, dict):
         raise InputError(f"{place}: is no object")
-    if entry.get("family") not in FAMILY_NAMES:
-        raise InputError(f"{place}: \"family\" is {entry.get('family')!r}; nvfp4 and bf16 are known")
-    for name in names:
+    family = entry.get("family")
+    if not isinstance(family, str) or family not in FAMILY_NAMES:
+        raise InputError(f"{place}: \"family\" is {shown(family)}; nvfp4 and bf16 are known")
+    for name in (*names, *(name for name in optional if name in entry)):
         value = entry.get(name)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or value < 0 or (value == 0 and name in ("n", "k", "m", "us", "bytes")):
-            raise InputError(f"{place}: \"{name}\" is {value!r}")
+        if not is_quantity(value) or (value == 0 and name in ("n", "k", "m", "us", "bytes")):
+            raise InputError(f"{place}: \"{name}\" is {shown(value)}")
 
 
 def read_json(path):
@@ -67,6 +85,8 @@ def read_json(path):
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: is nested too deep") from error
 
 
 def read_results(paths):
@@ -76,14 +96,17 @@ def read_results(paths):
         document = read_json(path)
         if not isinstance(document, dict) or not isinstance(document.get("results"), list):
             raise InputError(f"{path}: is no document of gemvjit-bench --json")
-        device = str(document.get("device", "unknown device"))
+        device = document.get("device", "unknown device")
+        if not isinstance(device, str):
+            raise InputError(f"{path}: \"device\" is {shown(device)}")
         if device not in devices:
             devices.append(device)
         for i, result in enumerate(document["results"]):
             place = f"{path}: results[{i}]"
-            require(result, place, NUMBERS)
-            if result.get("problem"):
-                print(f"plot_bench: {place} is left out: {result['problem']}", file=sys.stderr)
+            require(result, place, NUMBERS, optional=("cublaslt_us",))
+            if problem := result.get("problem"):
+                problem = problem if isinstance(problem, str) else shown(problem)
+                print(f"plot_bench: {place} is left out: {problem}", file=sys.stderr)
                 continue
             kinds.add((bool(result.get("pdl")), bool(result.get("warm"))))
             results[key_of(result)] = result
@@ -109,7 +132,7 @@ def read_others(results, baseline):
             require(entry, place, ("n", "k", "m", "us"))
             name = entry.get("name")
             if not isinstance(name, str) or not name:
-                raise InputError(f"{place}: \"name\" is {name!r}")
+                raise InputError(f"{place}: \"name\" is {shown(name)}")
             if key_of(entry) in results:
                 others.setdefault(name, Series(name)).us[key_of(entry)] = entry["us"]
     return list(others.values())
@@ -303,6 +326,19 @@ def draw_ratios(plt, ticker, family, device):
     return figure
 
 
+def use_project_python(arguments):
+    """Where matplotlib is missing, runs this script again with the Python of tools/setup.sh; returns if that does not
+    exist or is this one. To be called before anything is printed."""
+    try:
+        import matplotlib  # noqa: F401
+        return
+    except ImportError:
+        pass
+    # Compared by its environment: the interpreter itself is a link to the one that made the environment.
+    if PROJECT_PYTHON.is_file() and Path(sys.prefix).resolve() != PROJECT_PYTHON.parents[1].resolve():
+        os.execv(PROJECT_PYTHON, [str(PROJECT_PYTHON), str(Path(__file__).resolve()), *arguments])
+
+
 def draw(families, device, output):
     """Writes the pictures and returns their paths."""
     try:
@@ -343,6 +379,8 @@ def parse_arguments(arguments):
 
 def main(arguments):
     options = parse_arguments(arguments)
+    if options.output is not None:
+        use_project_python(arguments)
     try:
         results, devices = read_results(options.files)
         others = read_others(results, options.baseline)

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "src/base/json_depth.h"
 #include "src/catalog/kernel_flags.h"
 
 namespace gemvjit {
@@ -310,6 +311,9 @@ bool TableData::serves(const std::string& arch) const {
 
 Result<TableData> parse_table(const std::string& name, std::string_view text) {
   try {
+    if (json_nests_deeper_than(text, kMaxJsonLevels)) {
+      fail("table", fmt::format("nested more than {} levels deep", kMaxJsonLevels));
+    }
     return parse_document(name, json::parse(text));
   } catch (const std::exception& e) {
     return Status(StatusCode::invalid_argument, fmt::format("tuning table {}: {}", name, e.what()));

@@ -9,6 +9,7 @@ skipped, with the reason.
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,21 +76,22 @@ class PlotBenchTest(unittest.TestCase):
 
     def write(self, name, value):
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
         return path
 
     def document(self, results, name="bench.json"):
         return self.write(name, {"device": "Some GPU", "driver_cuda": 13000, "results": results})
 
-    def run_tool(self, *arguments, python=(sys.executable, "-B")):
+    def run_tool(self, *arguments, python=(sys.executable, "-B"), tool=TOOL):
         environment = os.environ | {"MPLCONFIGDIR": str(self.folder / "matplotlib")}  # else a folder below the home
-        return subprocess.run([*python, TOOL, *arguments], capture_output=True, text=True, check=False, env=environment)
+        return subprocess.run([*python, tool, *arguments], capture_output=True, text=True, check=False, env=environment)
 
     def expect_failure(self, code, message, *arguments):
         done = self.run_tool(*arguments)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn(message, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
         self.assertEqual(done.stdout, "")
 
 
@@ -120,7 +122,15 @@ class Table(PlotBenchTest):
             ({"results": []}, "no results"),
             ({"results": [3]}, "results[0]: is no object"),
             ({"results": [RESULTS[0] | {"family": "fp8"}]}, "fp8"),
+            ({"results": [RESULTS[0] | {"family": [1]}]}, '"family" is [1]'),
             ({"results": [RESULTS[0] | {"us": 0}]}, 'results[0]: "us" is 0'),
+            ({"results": [RESULTS[0] | {"us": 10 ** 400}]}, 'results[0]: "us" is 1000'),
+            ({"results": [RESULTS[0] | {"us": float("nan")}]}, 'results[0]: "us" is nan'),
+            ({"results": [RESULTS[0] | {"us": 1e-320}]}, 'results[0]: "us" is'),
+            ({"results": [RESULTS[4] | {"cublaslt_us": "x"}]}, 'results[0]: "cublaslt_us" is \'x\''),
+            ({"results": [RESULTS[4] | {"cublaslt_us": float("inf")}]}, 'results[0]: "cublaslt_us" is inf'),
+            ({"results": RESULTS, "device": [1]}, '"device" is [1]'),
+            ("[" * 100000, "bench.json: is nested too deep"),
             ({"results": [RESULTS[0] | {"us": "fast"}]}, '"us"'),
             ({"results": [{k: v for k, v in RESULTS[0].items() if k != "pdl_us"}]}, '"pdl_us" is None'),
             ({"results": [RESULTS[0], RESULTS[1] | {"warm": True}]}, "do not compare"),
@@ -144,13 +154,22 @@ class Table(PlotBenchTest):
         self.write("hiding/matplotlib.py", "raise ImportError('hidden by a test')")
         hide = f"import runpy, sys; sys.path.insert(0, {str(self.folder / 'hiding')!r}); sys.argv = sys.argv[1:]; " \
                "runpy.run_path(sys.argv[0], run_name='__main__')"
-        document = self.document(RESULTS[:1])
-        done = self.run_tool(document, "--output", self.folder / "out", python=(sys.executable, "-B", "-c", hide))
+        document, python = self.document(RESULTS[:1]), (sys.executable, "-B", "-c", hide)
+        tool = self.folder / "tools" / "plot_bench.py"  # of a repository where tools/setup.sh never ran
+        tool.parent.mkdir()
+        shutil.copy(TOOL, tool)
+        done = self.run_tool(document, "--output", self.folder / "out", python=python, tool=tool)
         self.assertEqual(done.returncode, 2)
         self.assertIn("need matplotlib", done.stderr)
         self.assertFalse((self.folder / "out").exists())
-        done = self.run_tool(document, "--table", python=(sys.executable, "-B", "-c", hide))
+        done = self.run_tool(document, "--table", python=python, tool=tool)
         self.assertEqual(done.returncode, 0, done.stderr)
+        # Where it did, its Python gets the same arguments, and nothing was printed before.
+        other = self.write("build/deps/venv/bin/python3", '#!/bin/sh\necho "$@"\nexit 7\n')
+        other.chmod(0o755)
+        arguments = [str(document), "--output", str(self.folder / "out"), "--table"]
+        done = self.run_tool(*arguments, python=python, tool=tool)
+        self.assertEqual((done.returncode, done.stdout), (7, " ".join([str(tool.resolve()), *arguments]) + "\n"))
 
 
 @unittest.skipUnless(HAS_MATPLOTLIB, "this Python has no matplotlib; tools/setup.sh makes one that has")

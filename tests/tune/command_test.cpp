@@ -37,6 +37,19 @@ TEST(TuneCommand, RefusesWrongUse) {
   EXPECT_EQ(run({"--shapes-file", "/no/such/file.json"}).exit_code, 4);
 }
 
+TEST(TuneCommand, RefusesWhatIsNoQuantity) {
+  for (const char* option : {"--bandwidth", "--from-bandwidth", "--budget", "--kernel-timeout"}) {
+    for (const char* value : {"nan", "inf", "-1", "0", "1e300", "x"}) {
+      const auto output = run({"--shape", "64x128", "--list", "--arch", "sm_90a", "--sm-count", "132", option, value});
+      EXPECT_EQ(output.exit_code, 2) << option << " " << value;
+      EXPECT_THAT(output.err, HasSubstr(option));
+      EXPECT_LT(output.err.size(), 200u) << output.err;
+    }
+    EXPECT_EQ(run({"--shape", "64x128", "--list", "--arch", "sm_90a", "--sm-count", "132", option, "2.5"}).exit_code,
+              0);
+  }
+}
+
 TEST(TuneCommand, ListsCandidatesWithoutADevice) {
   const auto output = run({"--shape", "4096x4096", "--nt", "1,4", "--family", "nvfp4", "--list", "--arch", "sm_90a",
                            "--sm-count", "132", "--search", "quick", "--json"});

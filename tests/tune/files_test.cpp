@@ -110,6 +110,41 @@ TEST(Samples, LinesThatMakeNoSenseAreNotUsed) {
   EXPECT_FALSE(SampleBook::open(dir.path("no/such/folder/x.jsonl")));
 }
 
+TEST(Samples, LinesThatWouldStopTheProgramAreNotUsed) {
+  test::TempDir dir;
+  const std::string path = dir.path("samples.jsonl");
+  {
+    const auto book = SampleBook::open(path);
+    ASSERT_TRUE((*book)->add(sample(kCase, 8, 5)));
+    AlternativeSample other;
+    other.tune_case = kCase, other.gpu = "GPU", other.compiler = "cublasLt 13", other.us = 9;
+    ASSERT_TRUE((*book)->add(other));
+  }
+  std::string text = std::string(200000, '[') + "\n";
+  std::size_t lines = 1;
+  const auto whole = test::read_text(path);
+  const std::size_t end = whole.find('\n');
+  for (const std::string& good : {whole.substr(0, end), whole.substr(end + 1)}) {
+    for (const auto& [field, value] :
+         std::vector<std::pair<std::string, nlohmann::ordered_json>>{{"n", 4096.5},
+                                                                     {"k", 1e30},
+                                                                     {"n", std::uint64_t{1} << 63},
+                                                                     {"k", std::int64_t{1} << 40},
+                                                                     {"nt", (std::int64_t{1} << 32) + 1}}) {
+      auto bad = nlohmann::ordered_json::parse(good);
+      bad[field] = value;
+      text += bad.dump() + "\n", ++lines;
+    }
+  }
+  for (const char* divisor : {"warps_k", "warps_n", "cluster_k", "row_tiles", "stages", "min_ctas", "rounds"}) {
+    auto bad = nlohmann::ordered_json::parse(whole.substr(0, end));
+    bad["tile"][divisor] = 0;
+    text += bad.dump() + "\n", ++lines;
+  }
+  dir.write("bad.jsonl", text);
+  EXPECT_EQ((*SampleBook::open(dir.path("bad.jsonl")))->damaged_lines(), lines);
+}
+
 TEST(Samples, NearestShapesTeach) {
   auto opened = SampleBook::open("");
   const auto book = std::move(*opened);
@@ -219,6 +254,36 @@ TEST(Table, RefusesWhatIsNone) {
   EXPECT_THAT(other.status().message(), HasSubstr("sm_100a"));
 }
 
+std::string table_with(const std::string& more) {
+  return R"({"schema": 1, "archs": ["sm_90a"], "defaults": [], "entries": [
+    {"family": "nvfp4_gemv", "n": 64, "k": 64, "nt": 1, )" +
+         more + "}]}";
+}
+
+TEST(Table, RefusalsNameTheFileAndTheEntry) {
+  const std::pair<std::string, const char*> cases[] = {
+      {table_with(R"("pdl": "x")"), "t.json: entries[0]: \"pdl\" is neither true nor false"},
+      {table_with(R"("time_us": 0)"), "t.json: entries[0]: \"time_us\""},
+      {table_with(R"("silu_mul": 1)"), "t.json: entries[0]: "},
+      {std::string(200000, '['), "t.json: nested more than 64 levels deep"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto table = TableFile::parse("t.json", text);
+    ASSERT_FALSE(table) << message;
+    EXPECT_THAT(table.status().message(), HasSubstr(message));
+  }
+}
+
+TEST(Table, ATileThatDividesByZeroIsNoChoice) {
+  for (const char* field : {"warps_k", "warps_n", "cluster_k", "row_tiles", "stages", "min_ctas", "rounds"}) {
+    const auto table =
+        TableFile::parse("t", table_with("\"time_us\": 1, \"tile\": {\"" + std::string(field) + "\": 0}"));
+    ASSERT_TRUE(table) << table.status().text();
+    EXPECT_TRUE(table->known().empty()) << field;
+  }
+  EXPECT_EQ(TableFile::parse("t", table_with(R"("time_us": 1, "tile": {"x_path": 0})"))->known().size(), 1u);
+}
+
 TEST(Table, AFreshOneIsWrittenAndReadBack) {
   test::TempDir dir;
   const std::string path = dir.path("table.json");
@@ -251,6 +316,11 @@ TEST(Baseline, TheFastestKernelCounts) {
   EXPECT_FALSE(Baseline::parse(R"([{"family": "nvfp4", "n": 8, "k": 16, "us": 1, "name": "a"}])"));
   EXPECT_FALSE(Baseline::parse(R"([{"family": "nvfp4", "n": 8, "k": 16, "m": 1, "us": 0, "name": "a"}])"));
   EXPECT_FALSE(Baseline::parse("{}"));
+  EXPECT_FALSE(Baseline::parse(R"([{"family": "nvfp4", "n": 8, "k": 16, "m": 1.5, "us": 1, "name": "a"}])"));
+  test::TempDir dir;
+  const auto deep = Baseline::read(dir.write("deep.json", std::string(200000, '[')));
+  ASSERT_FALSE(deep);
+  EXPECT_THAT(deep.status().message(), HasSubstr("deep.json: nested more than 64 levels deep"));
 }
 
 TEST(Shapes, OfTheCommandLine) {
@@ -266,6 +336,25 @@ TEST(Shapes, OfTheCommandLine) {
     request.shapes = {bad};
     EXPECT_EQ(make_cases(request).status().code() == StatusCode::ok, false) << bad;
   }
+}
+
+TEST(Shapes, OfAFileAreWholeNumbers) {
+  test::TempDir dir;
+  CaseRequest request;
+  request.families = {Family::nvfp4_gemv};
+  request.nt = {1};
+  const auto refusal = [&](const std::string& text) {
+    request.shapes_files = {dir.write("shapes.json", text)};
+    return std::string(make_cases(request).status().message());
+  };
+  const auto with_n = [](const std::string& n) {
+    return R"({"models": [{"layers_by_tp": {"tp1": [{"layer": "o", "K": 64, "N": )" + n + "}]}}]}";
+  };
+  EXPECT_EQ(refusal(with_n("4096")), "");
+  for (const char* n : {"4096.7", "1e30", "-1e30", "18446744073709551615", "\"4096\"", "null"}) {
+    EXPECT_THAT(refusal(with_n(n)), HasSubstr("shapes.json: \"N\" of a layer is ")) << n;
+  }
+  EXPECT_THAT(refusal(std::string(200000, '[')), HasSubstr("shapes.json: nested more than 64 levels deep"));
 }
 
 TEST(Shapes, OfAFile) {

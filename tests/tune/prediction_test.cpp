@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <mutex>
 
 #include "src/catalog/kernel_flags.h"
@@ -253,6 +254,57 @@ TEST(PredictCommand, WritesATableAndKeepsWhatWasMeasured) {
   EXPECT_THAT(refused.err, HasSubstr("measured"));
   EXPECT_EQ(run_with({}).exit_code, 2);  // no --output
   EXPECT_EQ(run_with({"--output", made, "--shape", "64x128"}).exit_code, 2);
+}
+
+TEST(PredictCommand, RefusesTheTablesThatTheLibraryRefuses) {
+  const test::TempDir folder;
+  const std::string made = folder.path("made.json");
+  const auto changed = [](const std::function<void(nlohmann::ordered_json&)>& change) {
+    auto table = nlohmann::ordered_json::parse(kSource);
+    change(table);
+    return table.dump();
+  };
+  const auto run_from = [&](const std::string& source, const std::string& output) {
+    return run(
+        {"--predict", "sm_100a", "--sm-count", "148", "--from", source, "--output", output, "--sample-compile", "0"});
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {std::string(200000, '['), "nested"},
+      {changed([](auto& table) { table["entries"][0]["tile"]["warps_k"] = 0; }), "warps_k"},
+      {changed([](auto& table) { table["entries"][0]["tile"]["cluster_k"] = 0; }), "cluster_k"},
+      {changed([](auto& table) { table["defaults"][1]["tile"]["warps_k"] = 0; }), "warps_k"},
+      {changed([](auto& table) { table["defaults"] = nlohmann::json::array(); }), "defaults"},
+      {changed([](auto& table) { table["entries"][0]["pdl"] = "x"; }), "entries[0]: \"pdl\""},
+  };
+  for (const auto& [text, message] : cases) {
+    const std::string bad = folder.write("bad.json", text);
+    const auto output = run_from(bad, made);
+    EXPECT_EQ(output.exit_code, 2) << message;
+    EXPECT_THAT(output.err, testing::AllOf(HasSubstr(bad), HasSubstr(message)));
+    EXPECT_FALSE(read_file(made, 1 << 20)) << message;
+    // Nor is it overwritten.
+    const auto over = run_from(folder.write("good.json", kSource), bad);
+    EXPECT_EQ(over.exit_code, 2) << message;
+    EXPECT_THAT(over.err, testing::AllOf(HasSubstr(bad), HasSubstr(message)));
+  }
+}
+
+TEST(PredictCommand, BoundsOfAnySizeStayBounds) {
+  const test::TempDir folder;
+  const std::string made = folder.path("made.json");
+  auto source = nlohmann::ordered_json::parse(kSource);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  source["defaults"][0]["max_n"] = most;
+  source["defaults"][0]["min_n"] = most;
+  source["defaults"][0]["min_k"] = most;
+  source["defaults"][1]["min_n"] = 1;  // no bound: scaled, it would be one
+  const auto output = run({"--predict", "sm_100a", "--sm-count", "4096", "--from",
+                           folder.write("source.json", source.dump()), "--output", made, "--sample-compile", "0"});
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const auto table = parse_table(made, test::read_text(made));
+  ASSERT_TRUE(table) << table.status().text();
+  EXPECT_GT(table->defaults[0].max_n, std::int64_t{1} << 31);
+  EXPECT_EQ(table->defaults[1].min_n, 1);
 }
 
 }  // namespace

@@ -38,6 +38,13 @@ void expect_refused(const Result<TableData>& parsed, const std::string& message)
   EXPECT_THAT(parsed.status().message(), HasSubstr(message));
 }
 
+TEST(Document, NestedTooDeepIsRefusedBeforeAParserRecurses) {
+  for (const std::string& text : {std::string(200000, '['), std::string(200000, '[') + std::string(200000, ']'),
+                                  R"({"schema": )" + std::string(65, '[') + std::string(65, ']') + "}"}) {
+    expect_refused(parse_table("my.json", text), "nested more than 64 levels deep");
+  }
+}
+
 TEST(Measurement, BecomesOneLine) {
   const auto shortest = with_measurement("");
   ASSERT_TRUE(shortest) << shortest.status().message();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/files.h"
+#include "src/base/json_depth.h"
 #include "tools/measure/samples.h"
 
 namespace gemvjit::tools {
@@ -17,6 +18,9 @@ constexpr std::size_t kFileLimit = 64u << 20;
 }  // namespace
 
 Result<Baseline> Baseline::parse(const std::string& text) {
+  if (json_nests_deeper_than(text, kMaxJsonLevels)) {
+    return Status(StatusCode::invalid_argument, fmt::format("nested more than {} levels deep", kMaxJsonLevels));
+  }
   Baseline made;
   std::size_t at = 0;
   try {
@@ -27,7 +31,9 @@ Result<Baseline> Baseline::parse(const std::string& text) {
       const bool by_m = one.contains("m");
       if (by_m) as_case["nt"] = 1;  // any: replaced below
       GEMVJIT_TRY_ASSIGN(const TuneCase c, case_from_json(as_case));
-      Row row{c, by_m ? one.at("m").get<std::int64_t>() : 0, {one.at("us").get<double>(), one.at("name")}};
+      const auto m = by_m ? whole_number(one.at("m")) : 0;
+      if (!m) return Status(StatusCode::invalid_argument, fmt::format("[{}]: \"m\" is no whole number", at));
+      Row row{c, *m, {one.at("us").get<double>(), one.at("name")}};
       if (by_m) row.tune_case.nt = 0;
       if (!(row.time.us > 0))
         return Status(StatusCode::invalid_argument, fmt::format("[{}]: \"us\" must be a time", at));

@@ -8,6 +8,7 @@
 
 #include "src/base/files.h"
 #include "src/cuda/nvrtc_api.h"
+#include "src/tuning/table_data.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_tune/prediction.h"
 
@@ -29,11 +30,14 @@ Result<std::vector<Arch>> parse_targets(const std::vector<std::string>& names) {
   return archs;
 }
 
-// not_found is said by the reader for an absent file, of which a table to predict from must not be made up.
+// What the library would refuse is refused, with its message. not_found is said by the reader for an absent file, of
+// which a table to predict from must not be made up.
 Result<TableFile> read_source(const std::string& path) {
   constexpr std::size_t kTableLimit = 64u << 20;
   GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, kTableLimit));
-  return TableFile::parse(path, std::string(bytes.begin(), bytes.end()));
+  const std::string text(bytes.begin(), bytes.end());
+  GEMVJIT_TRY(parse_table(path, text).status());
+  return TableFile::parse(path, text);
 }
 
 // What was measured took a GPU: it is not overwritten.
@@ -88,7 +92,13 @@ int predict_command(const TuneOptions& options) {
       predict_table(*source, {*from_archs, asked.from_sm_count, asked.from_gb_per_s},
                     {*targets, options.sm_count, asked.gb_per_s, asked.clusters}, asked.sample, compiler.get(), pool);
   if (!report) return fail(report.status(), exit_usage);
-  const Status written = TableFile::predicted(asked.archs, report->entries, report->defaults).write(options.output);
+  const TableFile made = TableFile::predicted(asked.archs, report->entries, report->defaults);
+  if (const auto checked = parse_table(options.output, made.text()); !checked) {
+    return fail({StatusCode::internal_error,
+                 fmt::format("what was predicted is no table of the library: {}", checked.status().message())},
+                exit_environment);
+  }
+  const Status written = made.write(options.output);
   if (!written) return fail(written, exit_environment);
   print_report(options, *report);
   for (const std::string& failure : report->failures) complain(failure);

@@ -20,6 +20,8 @@ constexpr unsigned kMostStages = 15;
 // N and K of the case that stands for a row of defaults, within its bounds: neither fits a tile, which costs the most
 // registers, and K has more steps than any `stages` holds.
 constexpr std::int64_t kUsualN = 4104, kUsualK = 65568;
+// The longest that a key may have: bounds of rows may be any number.
+constexpr std::int64_t kMostN = std::int64_t{1} << 31, kMostK = std::int64_t{1} << 27;
 constexpr double kDearerAField = 0.1;
 
 bool is_valid_on_all(const TuneCase& c, const Configuration& configuration, const std::vector<Arch>& archs) {
@@ -234,14 +236,16 @@ Result<DefaultCase> default_case(const Json& row) {
   if (!row.is_object()) return fail("not an object");
   GEMVJIT_TRY_ASSIGN(const TileConfig tile, tile_from_json(row.value("tile", Json::object())));
   const bool silu_mul = row.value("silu_mul", Json(false)) == Json(true);
-  const auto within = [&](const char* least, const char* most, std::int64_t usual, std::int64_t multiple) {
-    const std::int64_t low = bound_of(row, least, 1), high = bound_of(row, most, std::max(low, usual));
+  const auto within = [&](const char* least, const char* most, std::int64_t usual, std::int64_t multiple,
+                          std::int64_t limit) {
+    const std::int64_t low = std::min(bound_of(row, least, 1), limit);
+    const std::int64_t high = bound_of(row, most, std::max(low, usual));
     const std::int64_t side = std::max(low, std::min(high, usual));
     return std::max((side + multiple - 1) / multiple, std::int64_t{1}) * multiple;
   };
   Json shape = {{"family", row.value("family", Json())},
-                {"n", within("min_n", "max_n", kUsualN, silu_mul ? 16 : 8)},
-                {"k", within("min_k", "max_k", kUsualK, 32)},
+                {"n", within("min_n", "max_n", kUsualN, silu_mul ? 16 : 8, kMostN)},
+                {"k", within("min_k", "max_k", kUsualK, 32, kMostK)},
                 {"nt", row.value("nt", Json(kNtWithTokens.back()))},
                 {"silu_mul", row.value("silu_mul", Json(false))}};
   const auto c = case_from_json(shape);
@@ -252,12 +256,13 @@ Result<DefaultCase> default_case(const Json& row) {
 }
 
 Json predicted_row(const Json& row, const Configuration& configuration, int from_sm_count, int to_sm_count) {
+  constexpr double kMostUnits = 0x1p58;  // of 16: far above any N, and within 64 bits
   Json made = row;
   for (const char* name : {"min_n", "max_n"}) {
     const std::int64_t bound = bound_of(row, name, 0);
-    if (bound == 0) continue;
+    if (bound == 0 || (bound == 1 && name == std::string_view("min_n"))) continue;  // no bound
     const double exact = static_cast<double>(bound) * to_sm_count / from_sm_count;
-    made[name] = std::max(std::llround(exact / 16), 1ll) * 16;
+    made[name] = std::max(std::llround(std::min(exact / 16, kMostUnits)), 1ll) * 16;
   }
   made["tile"] = tile_to_json(configuration.tile);
   return made;

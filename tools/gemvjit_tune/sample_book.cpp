@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/json_depth.h"
 #include "tools/gemvjit_tune/candidates.h"
 #include "tools/measure/samples.h"
 
@@ -123,12 +124,22 @@ SampleBook::~SampleBook() {
 
 void SampleBook::read_line(const std::string& line) {
   if (line.empty()) return;
+  if (json_nests_deeper_than(line, kMaxJsonLevels)) {
+    ++damaged_lines_;
+    return;
+  }
   try {
     const Json object = Json::parse(line);
     if (object.at("kind") == "alternative") {
       AlternativeSample s;
-      s.tune_case.n = object.at("n").get<std::int64_t>(), s.tune_case.k = object.at("k").get<std::int64_t>();
-      s.tune_case.nt = object.at("nt").get<int>(), s.tune_case.silu_mul = object.at("silu_mul").get<bool>();
+      Json as_case = object;
+      as_case["family"] = family_row(s.tune_case.family).name;  // a line has none: any
+      const auto c = case_from_json(as_case);
+      if (!c) {
+        ++damaged_lines_;
+        return;
+      }
+      s.tune_case = *c;
       s.gpu = object.at("gpu").get<std::string>(), s.compiler = object.at("compiler").get<std::string>();
       s.us = object.at("us").get<double>(), s.spread_us = object.at("spread_us").get<double>();
       s.failure = object.at("failure").get<std::string>();

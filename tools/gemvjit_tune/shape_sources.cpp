@@ -7,6 +7,7 @@
 #include <set>
 
 #include "src/base/files.h"
+#include "src/base/json_depth.h"
 #include "tools/common/linear_layers.h"
 #include "tools/common/safetensors.h"
 #include "tools/common/shape_spec.h"
@@ -49,18 +50,26 @@ class CaseSet {
 
 Status add_file(const std::string& path, const CaseRequest& request, CaseSet& cases) {
   GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, kFileLimit));
+  const std::string text(bytes.begin(), bytes.end());
+  if (json_nests_deeper_than(text, kMaxJsonLevels)) {
+    return {StatusCode::invalid_argument, fmt::format("{}: nested more than {} levels deep", path, kMaxJsonLevels)};
+  }
   try {
-    const auto document = nlohmann::ordered_json::parse(bytes.begin(), bytes.end());
+    const auto document = nlohmann::ordered_json::parse(text);
     for (const auto& model : document.at("models")) {
       for (const int tp : request.tensor_parallel) {
         const std::string name = fmt::format("tp{}", tp);
         if (!model.at("layers_by_tp").contains(name)) continue;
         for (const auto& layer : model.at("layers_by_tp").at(name)) {
-          const auto n = layer.at("N").get<std::int64_t>(), k = layer.at("K").get<std::int64_t>();
+          const auto n = whole_number(layer.at("N")), k = whole_number(layer.at("K"));
+          if (!n || !k) {
+            return {StatusCode::invalid_argument, fmt::format("{}: \"{}\" of a layer is {}, no whole number of 64 bits",
+                                                              path, n ? "K" : "N", layer.at(n ? "K" : "N").dump())};
+          }
           const bool gate_up = layer.at("layer").get<std::string>().find("gate_up") != std::string::npos;
           for (const Family family : request.families) {
-            cases.add_or_count(family, n, k, false);
-            if (gate_up) cases.add_or_count(family, n, k, true);
+            cases.add_or_count(family, *n, *k, false);
+            if (gate_up) cases.add_or_count(family, *n, *k, true);
           }
         }
       }

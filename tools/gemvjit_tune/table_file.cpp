@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "src/base/files.h"
+#include "src/base/json_depth.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -137,6 +138,9 @@ Result<TableFile> TableFile::read(const std::string& path, const std::string& ar
 }
 
 Result<TableFile> TableFile::parse(const std::string& name, const std::string& text) {
+  if (json_nests_deeper_than(text, kMaxJsonLevels)) {
+    return bad(name, fmt::format("nested more than {} levels deep", kMaxJsonLevels));
+  }
   TableFile file;
   try {
     file.table_ = Json::parse(text);
@@ -151,18 +155,28 @@ Result<TableFile> TableFile::parse(const std::string& name, const std::string& t
   }
   if (!file.table_.contains("measurements")) file.table_["measurements"] = Json::object();
   if (!file.table_["measurements"].is_object()) return bad(name, "\"measurements\" must be an object");
-  for (const Json& entry : file.table_["entries"]) {
-    const auto c = case_from_json(entry);
-    if (!c) return bad(name, fmt::format("an entry: {}", c.status().message()));
-    const auto tile = tile_from_json(entry.value("tile", Json::object()));
-    if (!tile) continue;  // of another version's kernels: it stays until its case is measured
-    const Configuration configuration{*tile, entry.value("pdl", true)};
-    file.present_.insert_or_assign(*c, configuration);
-    if (entry.contains("time_us") && entry["time_us"].is_number()) {
-      file.known_.push_back({*c, configuration, entry["time_us"].get<double>(), sm_count_of(file.table_, entry)});
-    }
+  for (std::size_t i = 0; i < file.table_["entries"].size(); ++i) {
+    GEMVJIT_TRY(file.remember(name, i));
   }
   return file;
+}
+
+Status TableFile::remember(const std::string& name, std::size_t at) {
+  const Json& entry = table_["entries"][at];
+  const auto refuse = [&](std::string_view why) { return bad(name, fmt::format("entries[{}]: {}", at, why)); };
+  const auto c = case_from_json(entry);
+  if (!c) return refuse(c.status().message());
+  const Json pdl = entry.value("pdl", Json(true));
+  if (!pdl.is_boolean()) return refuse("\"pdl\" is neither true nor false");
+  const auto tile = tile_from_json(entry.value("tile", Json::object()));
+  if (!tile) return Status::ok();  // of another version's kernels: it stays until its case is measured
+  const Configuration configuration{*tile, pdl.get<bool>()};
+  present_.insert_or_assign(*c, configuration);
+  if (!entry.contains("time_us") || !entry["time_us"].is_number()) return Status::ok();
+  const auto us = entry["time_us"].get<double>();
+  if (!(us > 0)) return refuse("\"time_us\" must be a measured time");
+  known_.push_back({*c, configuration, us, sm_count_of(table_, entry)});
+  return Status::ok();
 }
 
 std::optional<Configuration> TableFile::present(const TuneCase& c) const {

@@ -59,6 +59,8 @@ class TableFile {
   Status write(const std::string& path) const;
 
  private:
+  // Of the table that was read: one entry's choice, for present() and known().
+  Status remember(const std::string& name, std::size_t at);
   std::string measurement_id(const Provenance& provenance);
   nlohmann::ordered_json table_;
   std::map<TuneCase, Configuration> present_;

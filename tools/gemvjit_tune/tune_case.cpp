@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "src/catalog/kernel_flags.h"
 
 namespace gemvjit::tools {
 namespace {
+
+constexpr std::int64_t kLargestSide = std::int64_t{1} << 31;
 
 const FlagField* flag_named(std::string_view name) {
   for (const FlagField& field : flag_fields()) {
@@ -63,12 +66,22 @@ Result<TileConfig> tile_from_json(const nlohmann::ordered_json& object) {
   for (const auto& [name, value] : object.items()) {
     unsigned TileConfig::*const member = tile_member(name);
     if (member == nullptr) return bad(fmt::format("\"{}\" is no field of a tile", name));
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 1000) {
+    const FlagField& field = *flag_named(name);
+    const auto number = whole_number(value);
+    const std::int64_t least = field.default_value > 0 ? 1 : 0;
+    if (!number || *number < least || *number >= std::int64_t{1} << field.width) {
       return bad(fmt::format("\"{}\" of a tile is {}", name, value.dump()));
     }
-    tile.*member = value.get<unsigned>();
+    tile.*member = static_cast<unsigned>(*number);
   }
   return tile;
+}
+
+std::optional<std::int64_t> whole_number(const nlohmann::ordered_json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > most) return std::nullopt;
+  return value.get<std::int64_t>();
 }
 
 nlohmann::ordered_json case_to_json(const TuneCase& c) {
@@ -81,15 +94,15 @@ Result<TuneCase> case_from_json(const nlohmann::ordered_json& object) {
     const FamilyRow* row = find_family(object.at("family").get<std::string>());
     if (row == nullptr || !row->has_tokens) return bad("\"family\" is no GEMV family");
     c.family = row->family;
-    c.n = object.at("n").get<std::int64_t>();
-    c.k = object.at("k").get<std::int64_t>();
-    c.nt = object.at("nt").get<int>();
+    const auto n = whole_number(object.at("n")), k = whole_number(object.at("k")), nt = whole_number(object.at("nt"));
+    if (!n || !k || !nt) return bad("\"n\", \"k\" and \"nt\" must be whole numbers");
+    if (*n <= 0 || *k <= 0 || *n > kLargestSide || *k > kLargestSide || (*nt != 1 && *nt != 2 && *nt != 4)) {
+      return bad("\"n\" and \"k\" must be 1 to 2^31, \"nt\" 1, 2 or 4");
+    }
+    c.n = *n, c.k = *k, c.nt = static_cast<int>(*nt);
     c.silu_mul = object.value("silu_mul", false);
   } catch (const nlohmann::json::exception& e) {
     return bad(e.what());
-  }
-  if (c.n <= 0 || c.k <= 0 || (c.nt != 1 && c.nt != 2 && c.nt != 4)) {
-    return bad("\"n\" and \"k\" must be positive, \"nt\" 1, 2 or 4");
   }
   return c;
 }

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +42,17 @@ unsigned TileConfig::*tile_member(std::string_view name);
 
 // {"warps_k": 8, ...}: those fields that are not the default, and always warps_k.
 nlohmann::ordered_json tile_to_json(const TileConfig& tile);
-// Fields left out have their default. invalid_argument for what is no tile of this version.
+// Fields left out have their default. invalid_argument for what is no tile of this version: unknown fields, values that
+// their flag field does not hold, and 0 where something is divided by it.
 Result<TileConfig> tile_from_json(const nlohmann::ordered_json& object);
+
+// Nothing for what is no whole number of 64 bits, which the JSON library's get() would cut to one.
+std::optional<std::int64_t> whole_number(const nlohmann::ordered_json& value);
 
 // {"family": "nvfp4_gemv", "n", "k", "nt", "silu_mul"}, to which callers add.
 nlohmann::ordered_json case_to_json(const TuneCase& c);
-// invalid_argument for a missing or wrong field; others are not looked at.
+// invalid_argument for a missing or wrong field, N and K above 2^31 among them (sizes computed from both stay within 64
+// bits); others are not looked at.
 Result<TuneCase> case_from_json(const nlohmann::ordered_json& object);
 
 }  // namespace gemvjit::tools

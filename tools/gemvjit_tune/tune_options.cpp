@@ -8,6 +8,17 @@
 namespace gemvjit::tools {
 namespace {
 
+// A quantity. CLI11's own ranges let NaN through, which is neither below nor above anything.
+CLI::Validator quantity() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value)) return text + " is no number";
+        return value >= 1e-6 && value <= 1e9 ? "" : text + " is not within 1e-6 and 1e9";
+      },
+      "NUMBER");
+}
+
 void add_predict_options(CLI::App& app, PredictOptions& predict) {
   app.add_option("--predict", predict.archs, "write a predicted table for these targets; no GPU needed")
       ->delimiter(',');
@@ -15,8 +26,8 @@ void add_predict_options(CLI::App& app, PredictOptions& predict) {
   app.add_option("--from-sm-count", predict.from_sm_count, "its GPU's multiprocessors, where it does not say")
       ->check(CLI::Range(1, 4096));
   app.add_option("--bandwidth", predict.gb_per_s, "memory bandwidth of the GPU to predict for, GB/s")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--from-bandwidth", predict.from_gb_per_s, "and of the measured one")->check(CLI::PositiveNumber);
+      ->check(quantity());
+  app.add_option("--from-bandwidth", predict.from_gb_per_s, "and of the measured one")->check(quantity());
   app.add_flag("!--no-clusters", predict.clusters, "for --predict: no configurations with clusters");
   app.add_option("--sample-compile", predict.sample, "entries to compile, evenly spread (default: all; 0: nothing)");
 }
@@ -57,10 +68,10 @@ std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& option
   app.add_option("--max-candidates", options.max_candidates, "configurations a case (default 64, quick 8)")
       ->check(CLI::Range(1, 100000));
   app.add_option("--budget", options.budget_seconds, "seconds after which to stop and keep what is finished")
-      ->check(CLI::PositiveNumber);
+      ->check(quantity());
   app.add_option("--kernel-timeout", options.kernel_seconds,
                  "seconds after which a kernel counts as hanging (default 5)")
-      ->check(CLI::PositiveNumber);
+      ->check(quantity());
   app.add_option("--output", options.output, "the tuning table to write, or to add to");
   app.add_option("--samples", options.samples, "file of all measurements: read first, then added to");
   app.add_option("--baseline", options.baseline, "JSON list of other kernels' times");

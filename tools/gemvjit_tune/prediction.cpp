@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr unsigned kMostStages = 15;
 // N and K of the case that stands for a row of defaults, within its bounds: neither fits a tile, which costs the most
 // registers, and K has more steps than any `stages` holds.
-constexpr std::int64_t kUsualN = 4104, kUsualK = 65568;
+constexpr std::int64_t kUsualN = 4104, kUsualK = 65568, kShortK = 4096;
 // The longest that a key may have: bounds of rows may be any number.
 constexpr std::int64_t kMostN = std::int64_t{1} << 31, kMostK = std::int64_t{1} << 27;
 constexpr double kDearerAField = 0.1;
@@ -141,6 +141,18 @@ Status predict_entries(const TableFile& source, const Chip& from, const Chip& to
   return Status::ok();
 }
 
+// For many turns and for few.
+Settled settle_default(const DefaultCase& row, const std::vector<Arch>& archs, Compiler& compiler) {
+  TuneCase short_case = row.tune_case;
+  short_case.k = row.short_k;
+  const Settled first = settle(short_case, row.configuration, archs, compiler);
+  if (!first.configuration) return first;
+  Settled second = settle(row.tune_case, *first.configuration, archs, compiler);
+  second.compiled += first.compiled;
+  second.steps += first.steps;
+  return second;
+}
+
 Status predict_defaults(const TableFile& source, const Chip& from, const Chip& to, Compiler* compiler, WorkPool& pool,
                         PredictionReport& report) {
   std::vector<std::pair<DefaultCase, std::future<Settled>>> rows;
@@ -150,8 +162,7 @@ Status predict_defaults(const TableFile& source, const Chip& from, const Chip& t
     if (!made) return {StatusCode::unsupported, fmt::format("no configuration for {}", row.dump())};
     one.configuration = *made;
     rows.emplace_back(one, pool.submit([one, archs = to.archs, compiler] {
-      return compiler == nullptr ? Settled{one.configuration, 0, 0, ""}
-                                 : settle(one.tune_case, one.configuration, archs, *compiler);
+      return compiler == nullptr ? Settled{one.configuration, 0, 0, ""} : settle_default(one, archs, *compiler);
     }));
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -252,7 +263,7 @@ Result<DefaultCase> default_case(const Json& row) {
   if (!c) return fail(c.status().message());
   const Json pdl = row.value("pdl", Json(true));
   if (!pdl.is_boolean()) return fail("\"pdl\" is neither true nor false");
-  return DefaultCase{*c, {tile, pdl.get<bool>()}};
+  return DefaultCase{*c, {tile, pdl.get<bool>()}, within("min_k", "max_k", kShortK, 32, kMostK)};
 }
 
 Json predicted_row(const Json& row, const Configuration& configuration, int from_sm_count, int to_sm_count) {

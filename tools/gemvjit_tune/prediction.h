@@ -56,6 +56,7 @@ Settled settle(const TuneCase& c, const Configuration& start, const std::vector<
 struct DefaultCase {
   TuneCase tune_case;
   Configuration configuration;
+  std::int64_t short_k = 0;  // a K with few turns, for which the compiler unrolls more and needs more registers
 };
 Result<DefaultCase> default_case(const nlohmann::ordered_json& row);
 nlohmann::ordered_json predicted_row(const nlohmann::ordered_json& row, const Configuration& configuration,

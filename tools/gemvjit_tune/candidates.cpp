@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "kernels/shared/gemv_geometry.h"
+
 namespace gemvjit::tools {
 namespace {
 
@@ -16,9 +18,7 @@ constexpr std::array kRowTiles = {1u, 2u, 4u};
 constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
 constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u, 12u, 15u};
 constexpr std::array kVariants = {0u, 1u};
-constexpr unsigned kAsync = 1;  // the variant whose ring of weights is in shared memory
 constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u, 5u};
-constexpr unsigned kXRing = 5;  // x goes through the ring of weights; 1..4: shared memory of its own
 constexpr std::array kMinCtas = {1u, 2u, 3u, 4u};
 constexpr unsigned kMaxRounds = 63;
 constexpr double kSqueeze = 1.6;  // of the registers that min_ctas leaves, what may still compile without spilling
@@ -32,7 +32,7 @@ StepFacts step_facts(Family family) { return family == Family::bf16_gemv ? StepF
 // Registers of a thread, a least-squares fit to what NVRTC 13.0 used for 375 configurations on sm_90a without spilling
 // (off by 6 to 13, root mean square).
 double registers_of(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
-  const bool async = tile.variant == kAsync, staged = tile.x_path != 0 && tile.x_path != kXRing;
+  const bool async = tile.variant == kAsyncVariant, staged = tile.x_path != 0 && tile.x_path != kXRing;
   const bool through_ring = tile.x_path == kXRing;
   const double nt = c.nt, row_tiles = tile.row_tiles, held = async ? 0 : row_tiles * tile.stages;
   if (c.family == Family::bf16_gemv) {
@@ -81,7 +81,7 @@ SmLimits sm_limits(const Arch& arch) {
 // CTAs that an SM holds at a time, by registers, threads and shared memory (estimates).
 double resident_ctas(const TuneCase& c, const SmLimits& sm, const TileConfig& tile, unsigned rounds, const Shape& s) {
   const StepFacts step = step_facts(c.family);
-  const bool async = tile.variant == kAsync;
+  const bool async = tile.variant == kAsyncVariant;
   const double registers = std::min(registers_of(c, tile, rounds), registers_allowed(s.threads * tile.min_ctas));
   const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * tile.row_tiles * 16 * (8.0 * c.nt + 1) * 4;
   const double x_slot = tile.x_path == kXRing ? 16.0 * c.nt * step.k : 0;
@@ -106,7 +106,7 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   const double room = std::floor(resident_ctas(c, sm_limits(machine.arch), tile, rounds, s));
   s.resident = std::max(1.0, std::min(room, static_cast<double>(s.ctas_a_sm)));
   const double all =
-      static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);  // the ring runs ahead
+      static_cast<double>(s.steps_a_warp) * (tile.variant == kAsyncVariant ? rounds : 1);  // the ring runs ahead
   const double depth = std::min(static_cast<double>(tile.stages), all);
   s.in_flight = s.resident * s.warps * depth * tile.row_tiles * step.bytes;
   s.weight_bytes_a_cta = static_cast<double>(rows) / 16 * step.bytes * static_cast<double>(s.steps) / tile.cluster_k;
@@ -117,7 +117,7 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000,
                    kStagedBytesAUs = 30000;
   constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
-  const bool bf16 = c.family == Family::bf16_gemv, async = tile.variant == kAsync;
+  const bool bf16 = c.family == Family::bf16_gemv, async = tile.variant == kAsyncVariant;
   const double on_sm = static_cast<double>(s.ctas_a_sm), turns = rounds;
   const double bytes = on_sm * s.weight_bytes_a_cta;
   const double waves = std::ceil(on_sm / s.resident);
@@ -150,14 +150,14 @@ bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile,
   if (s.steps < static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k && tile.warps_k * tile.cluster_k > 2) {
     return false;  // 2
   }
-  const double ahead = static_cast<double>(s.steps_a_warp) * (tile.variant == kAsync ? rounds : 1);
+  const double ahead = static_cast<double>(s.steps_a_warp) * (tile.variant == kAsyncVariant ? rounds : 1);
   for (const unsigned fewer : kStages) {
     if (fewer < tile.stages && fewer >= ahead) return false;  // 2
   }
   const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
   if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;             // 3
   if (tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
-  if (tile.x_path == kXRing && tile.variant != kAsync) return false;
+  if (tile.x_path == kXRing && tile.variant != kAsyncVariant) return false;
   if (tile.x_path > 1 && tile.x_path != kXRing && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
   const double room = tile.min_ctas > 1 ? kSqueeze : 1.1;
   if (registers_of(c, tile, rounds) > room * registers_allowed(s.threads * tile.min_ctas)) return false;  // 7
@@ -321,7 +321,7 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   step(kWarpsK, tile.warps_k, vary(&TileConfig::warps_k));
   step(kRowTiles, tile.row_tiles, vary(&TileConfig::row_tiles));
   step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
-  if (tile.variant == kAsync && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
+  if (tile.variant == kAsyncVariant && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
   step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
   vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
   if (unsigned TileConfig::*const rounds = tile_member("rounds"); rounds != nullptr) {

@@ -14,6 +14,7 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
 #include "tools/common/exit_codes.h"
+#include "tools/common/library_status.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_bench/bench_case.h"
 
@@ -53,11 +54,6 @@ std::optional<int> parse(int argc, char** argv, BenchOptions& options) {
   options.has_cache_dir = cache->count() > 0;
   if (options.shapes.empty()) options.shapes = kDefaultShapes;
   return std::nullopt;
-}
-
-Status from_library(gemvjit_status status) {
-  if (status == GEMVJIT_OK) return Status::ok();
-  return {static_cast<StatusCode>(status), gemvjit_last_error()};
 }
 
 Result<std::vector<BenchCase>> make_cases(const BenchOptions& options) {

@@ -55,11 +55,6 @@ double registers_allowed(unsigned threads) { return std::min(255u, 65536 / ((thr
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-unsigned rounds_of(const TileConfig& tile) {
-  unsigned TileConfig::*const rounds = tile_member("rounds");
-  return rounds == nullptr ? 1 : std::max(1u, tile.*rounds);
-}
-
 // What both the rules and the model ask about a tile.
 struct Shape {
   std::int64_t ctas_n = 0, ctas = 0, ctas_a_sm = 0, steps = 0, steps_a_warp = 0;
@@ -169,7 +164,6 @@ bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile,
 // 1, and what makes the grid come close to 1, 2, 3 and 4 CTAs an SM.
 std::set<unsigned> rounds_values(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
   std::set<unsigned> values = {1};
-  if (tile_member("rounds") == nullptr) return values;
   const std::int64_t groups = ceil_div(c.n, 16ll * tile.warps_n * tile.row_tiles) * tile.cluster_k;
   for (std::int64_t ctas = 1; ctas <= 4; ++ctas) {
     const std::int64_t rounds = ceil_div(groups, ctas * machine.sm_count);
@@ -241,24 +235,23 @@ int differing_fields(const TileConfig& a, const TileConfig& b) {
 }
 
 double model_us(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
-  const unsigned rounds = rounds_of(tile);
+  const unsigned rounds = tile.rounds;
   return model_of(c, tile, rounds, shape_of(c, machine, tile, rounds));
 }
 
 double in_flight_bytes(const TuneCase& c, const Machine& machine, const TileConfig& tile) {
-  return shape_of(c, machine, tile, rounds_of(tile)).in_flight;
+  return shape_of(c, machine, tile, tile.rounds).in_flight;
 }
 
 std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine) {
   std::vector<Candidate> found;
-  unsigned TileConfig::*const rounds_member = tile_member("rounds");
   for_each_tile([&](TileConfig tile) {
     for (const unsigned rounds : rounds_values(c, machine, tile)) {
       for (const unsigned min_ctas : min_ctas_values(c, tile, rounds)) {
         tile.min_ctas = min_ctas;
         const Shape s = shape_of(c, machine, tile, rounds);
         if (!survives(c, machine, tile, rounds, s)) continue;
-        if (rounds_member != nullptr) tile.*rounds_member = rounds;
+        tile.rounds = rounds;
         found.push_back({{tile, true}, model_of(c, tile, rounds, s)});
       }
     }
@@ -324,12 +317,10 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   if (tile.variant == kAsyncVariant && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
   step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
   vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
-  if (unsigned TileConfig::*const rounds = tile_member("rounds"); rounds != nullptr) {
-    const unsigned now = std::max(1u, tile.*rounds);
-    for (const unsigned value : std::set<unsigned>{std::max(1u, now / 2), std::max(1u, now - 1),
-                                                   std::min(kMaxRounds, now + 1), std::min(kMaxRounds, now * 2)}) {
-      vary(rounds)(value);
-    }
+  for (const unsigned value :
+       std::set<unsigned>{std::max(1u, tile.rounds / 2), std::max(1u, tile.rounds - 1),
+                          std::min(kMaxRounds, tile.rounds + 1), std::min(kMaxRounds, tile.rounds * 2)}) {
+    vary (&TileConfig::rounds)(value);
   }
   step(kClusterK, tile.cluster_k, vary(&TileConfig::cluster_k));
   step(kVariants, tile.variant, vary(&TileConfig::variant));
@@ -346,11 +337,10 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
 }
 
 Configuration rescale_rounds(const Configuration& configuration, std::int64_t from_n, std::int64_t to_n) {
-  unsigned TileConfig::*const rounds = tile_member("rounds");
   Configuration scaled = configuration;
-  if (rounds == nullptr || scaled.tile.*rounds <= 1) return scaled;
-  const double exact = scaled.tile.*rounds * static_cast<double>(to_n) / static_cast<double>(from_n);
-  scaled.tile.*rounds = static_cast<unsigned>(std::clamp(std::ceil(exact - 0.01), 1.0, 1.0 * kMaxRounds));
+  if (scaled.tile.rounds <= 1) return scaled;
+  const double exact = scaled.tile.rounds * static_cast<double>(to_n) / static_cast<double>(from_n);
+  scaled.tile.rounds = static_cast<unsigned>(std::clamp(std::ceil(exact - 0.01), 1.0, 1.0 * kMaxRounds));
   return scaled;
 }
 

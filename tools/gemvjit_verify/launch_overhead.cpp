@@ -12,6 +12,7 @@
 #include "cache/kernel_key.h"
 #include "src/base/files.h"
 #include "src/catalog/catalog.h"
+#include "tools/common/library_status.h"
 #include "tools/verification/device_memory.h"
 
 namespace gemvjit::tools {
@@ -19,11 +20,6 @@ namespace {
 
 constexpr int kBatches = 401, kLaunches = 200;
 constexpr std::int64_t kN = 256, kK = 256, kM = 1;
-
-Status from_library(gemvjit_status status, const char* doing) {
-  if (status == GEMVJIT_OK) return Status::ok();
-  return {static_cast<StatusCode>(status), fmt::format("{}: {}", doing, gemvjit_last_error())};
-}
 
 struct WarmKernel {
   std::string key, path;

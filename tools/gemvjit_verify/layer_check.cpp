@@ -1,10 +1,9 @@
 #include "tools/gemvjit_verify/layer_check.h"
 
-#include <fmt/format.h>
-
 #include <random>
 #include <span>
 
+#include "tools/common/library_status.h"
 #include "tools/common/printable.h"
 #include "tools/verification/device_memory.h"
 #include "tools/verification/number_formats.h"
@@ -14,11 +13,6 @@ namespace gemvjit::tools {
 namespace {
 
 constexpr int kReplays = 15;
-
-Status from_library(gemvjit_status status, const std::string& doing) {
-  if (status == GEMVJIT_OK) return Status::ok();
-  return {static_cast<StatusCode>(status), fmt::format("{}: {}", doing, gemvjit_last_error())};
-}
 
 // Activations of unit variance, as after a norm layer.
 std::vector<std::uint16_t> random_activations(std::int64_t m, std::int64_t k, std::uint64_t seed) {

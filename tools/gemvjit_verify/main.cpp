@@ -11,6 +11,7 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
 #include "tools/common/exit_codes.h"
+#include "tools/common/library_status.h"
 #include "tools/common/output.h"
 #include "tools/common/printable.h"
 #include "tools/common/table.h"
@@ -60,11 +61,6 @@ struct ContextDeleter {
   void operator()(gemvjit_context* context) const { (void)gemvjit_destroy(context); }
 };
 using ContextPointer = std::unique_ptr<gemvjit_context, ContextDeleter>;
-
-Status from_library(gemvjit_status status) {
-  if (status == GEMVJIT_OK) return Status::ok();
-  return {static_cast<StatusCode>(status), gemvjit_last_error()};
-}
 
 Result<ContextPointer> make_context(const VerifyOptions& options) {
   gemvjit_options request;

@@ -3,7 +3,7 @@
 
 #include "kernel_config.h"
 #include "kernels/device/ptx_memory.cuh"
-#include "kernels/device/ptx_mma.cuh"
+#include "kernels/device/ptx_warp.cuh"
 #include "kernels/device/row_map.cuh"
 
 namespace gemvjit {
@@ -37,6 +37,7 @@ class Bf16Weights {
 #pragma unroll
     for (int i = 0; i < kPointers; ++i) {
       row_at_[i] = weight_ + weight_row(first_tile + i / 2, i % 2, g_) * kK + t_ * kLaneK;
+      keep_in_register(row_at_[i]);
     }
   }
 
@@ -107,19 +108,15 @@ class Bf16Weights {
   __device__ __forceinline__ void compute(float (&acc)[kRowTiles][kNt][4], const Stage& stage, const X& x) {
 #pragma unroll
     for (int part = 0; part < kPieces; ++part) {
+      const auto tokens = x.tokens(part);
 #pragma unroll
-      for (int n = 0; n < kNt; ++n) {
-        const U32x4 x_pairs = x.fragment(n, part);
-#pragma unroll
-        for (int r = 0; r < kRowTiles; ++r) {
-          const U32x4 &w0 = stage.weights[r][0][part], &w1 = stage.weights[r][1][part];
-          mma_m16n8k16_bf16(acc[r][n], w0.v[0], w1.v[0], w0.v[1], w1.v[1], x_pairs.v[0], x_pairs.v[1]);
-          mma_m16n8k16_bf16(acc[r][n], w0.v[2], w1.v[2], w0.v[3], w1.v[3], x_pairs.v[2], x_pairs.v[3]);
-        }
+      for (int r = 0; r < kRowTiles; ++r) {
+        tokens.multiply(acc[r], stage.weights[r][0][part].v, stage.weights[r][1][part].v);
       }
     }
   }
 
+  template <typename X>
   __device__ __forceinline__ void end_round(float (&)[kRowTiles][kNt][4]) {}
 
  private:

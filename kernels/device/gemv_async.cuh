@@ -1,6 +1,6 @@
-// kVariant 1, async: weights go to a ring in shared memory by asynchronous copies, each lane's own bytes by the lane
-// itself, so that a warp needs no barrier to use them. Compared with registers the ring costs a few instructions a step
-// and leaves the registers for more warps. x may go the same way (kXRing).
+// kVariant 1, async, and 2, the same with wgmma (x_wgmma.cuh): weights go to a ring in shared memory by asynchronous
+// copies, each lane's own bytes by the lane itself, so that a warp needs no barrier to use them. Compared with registers
+// the ring costs a few instructions a step and leaves the registers for more warps. x may go the same way (kXRing).
 //
 // A warp requests its step kStages steps ahead of the one it computes, across row groups. Copies are counted in groups,
 // one a step, empty where there is nothing to request, so that "all but the last kStages - 1 groups" is always the step
@@ -44,7 +44,7 @@ __device__ __forceinline__ void request_weights(Weights& weights, const Lane& la
   if (cursor.has_step()) weights.request_own(slot, lane.rank * KShare<Weights>::kSteps + cursor.l());
 }
 
-template <typename Weights, typename Finish>
+template <typename X, typename Weights, typename Finish>
 __device__ __forceinline__ void gemv_async(Weights& weights, const void* x, i64 x_row_stride, void* out, int m,
                                            const Lane& lane, unsigned char* shared, const Finish& finish) {
   using Share = KShare<Weights>;
@@ -66,8 +66,8 @@ __device__ __forceinline__ void gemv_async(Weights& weights, const void* x, i64 
 
   wait_for_previous_kernel();
 
-  XPath<Weights> x_path(shared_address(partial + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g,
-                        lane.t);
+  X x_path(shared_address(partial + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g, lane.t);
+  if constexpr (kRelease == 2) release_next_kernel();
   if constexpr (kXPath == kXRing) {  // x of the steps whose weights are on their way
     StepCursor<Weights> same(lane);
 #pragma unroll
@@ -95,7 +95,10 @@ __device__ __forceinline__ void gemv_async(Weights& weights, const void* x, i64 
         ahead.advance();
       }
       x_path.use_slot(slot + Weights::kOwnSlotBytes);
-      if (is_due) weights.compute(acc, stage, x_path);
+      if (is_due) {
+        weights.compute(acc, stage, x_path);
+        x_path.end_step();
+      }
       if constexpr (kXPath == kXRing) {  // x is read from the slot while it is used
         if (ahead.has_step()) x_path.request(slot + Weights::kOwnSlotBytes, share, ahead.l());
         request_weights(weights, lane, ahead, slot);
@@ -104,7 +107,7 @@ __device__ __forceinline__ void gemv_async(Weights& weights, const void* x, i64 
       }
       slot = slot == ring + (kStages - 1) * kSlotBytes ? ring : slot + kSlotBytes;
     }
-    weights.end_round(acc);
+    weights.template end_round<X>(acc);
     finish_round(reinterpret_cast<float*>(partial), round, acc, out, m, lane, finish_value);
   }
 }

@@ -10,9 +10,11 @@
 
 #include "kernel_config.h"
 #include "kernels/device/ptx_pdl.cuh"
+#include "kernels/device/ptx_warp.cuh"
 #include "kernels/device/reduce_store.cuh"
 #include "kernels/device/row_map.cuh"
-#include "kernels/device/x_path.cuh"
+#include "kernels/device/x_dealt.cuh"
+#include "kernels/device/x_wgmma.cuh"
 
 namespace gemvjit {
 
@@ -24,10 +26,18 @@ struct Lane {
   i64 row_group;  // of round 0
 };
 
+inline constexpr int kUnitWarps = kVariant == kWgmmaVariant ? kWarpgroupWarps : 1;
+
 __device__ __forceinline__ Lane make_lane() {
-  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const int warp = static_cast<int>(warp_uniform(threadIdx.x / kWarpSize)), lane = threadIdx.x % kWarpSize;
   const int rank = kClusterK > 1 ? static_cast<int>(cluster_rank()) : 0;
-  return {warp % kWarpsK, warp / kWarpsK, lane / 4, lane % 4, rank, static_cast<i64>(blockIdx.x / kClusterK)};
+  const int group = warp / kUnitWarps;  // the warps of a unit work on one step together
+  return {group % kWarpsK,
+          group / kWarpsK * kUnitWarps + warp % kUnitWarps,
+          lane / 4,
+          lane % 4,
+          rank,
+          static_cast<i64>(blockIdx.x / kClusterK)};
 }
 
 inline constexpr i64 kRowGroups = gemv_row_groups(kN, kGeometry);

@@ -10,7 +10,7 @@
 
 namespace gemvjit {
 
-template <typename Weights, typename Finish>
+template <typename X, typename Weights, typename Finish>
 __device__ __forceinline__ void gemv_direct(Weights& weights, const void* x, i64 x_row_stride, void* out, int m,
                                             const Lane& lane, unsigned char* shared, const Finish& finish) {
   using Share = KShare<Weights>;
@@ -28,8 +28,8 @@ __device__ __forceinline__ void gemv_direct(Weights& weights, const void* x, i64
 
   wait_for_previous_kernel();
 
-  XPath<Weights> x_path(shared_address(shared + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g,
-                        lane.t);
+  X x_path(shared_address(shared + gemv_partial_bytes(kGeometry)), x, x_row_stride, m, lane.rank, lane.g, lane.t);
+  if constexpr (kRelease == 2) release_next_kernel();
   for (int round = 0; has_round(lane, round); ++round) {
     float acc[kRowTiles][kNt][4] = {};
     weights.begin_round();
@@ -50,10 +50,13 @@ __device__ __forceinline__ void gemv_direct(Weights& weights, const void* x, i64
         if ((!is_last || has_next_round) && has_step<Weights>(lane, next + s * kWarpsK)) {
           weights.load(ring[s], share + next + s * kWarpsK);
         }
-        if (is_due) weights.compute(acc, stage, x_path);
+        if (is_due) {
+          weights.compute(acc, stage, x_path);
+          x_path.end_step();
+        }
       }
     }
-    weights.end_round(acc);
+    weights.template end_round<X>(acc);
     finish_round(partial, round, acc, out, m, lane, finish_value);
   }
 }

@@ -2,17 +2,17 @@
 //
 // An E2M1 code is s e1 e0 m. Its bits e1 e0 m at BF16 bits 8..6 and its s at bit 15 make a BF16 number of 2^-126 times
 // the code's value: for e = 0 the BF16 number is the subnormal m * 2^-1 * 2^-126, for e > 0 it is
-// (1 + m/2) * 2^(e-1) * 2^-126. An E4M3 scale's seven magnitude bits at BF16 bits 10..4 make 2^-120 times its value, for
-// its subnormals too. Multiplied up by powers of two, which is exact, the scale becomes 2^119 times its value, and one
-// BF16 multiplication per pair gives code * scale * 2^-7: at most 6 significant bits, so exact again. The accumulator
-// gets the 2^7 back.
+// (1 + m/2) * 2^(e-1) * 2^-126. An E4M3 scale's seven magnitude bits at BF16 bits 10..4 make 2^-120 times its value,
+// for its subnormals too. Multiplied up by powers of two, which is exact, the scale becomes 2^119 times its value, and
+// one BF16 multiplication per pair gives code * scale * 2^-7: at most 6 significant bits, so exact again. The
+// accumulator gets the 2^7 back.
 #pragma once
 
 #include "kernels/device/types.cuh"
 
 namespace gemvjit {
 
-inline constexpr float kDecodeFactor = 128.0f;        // decoded weight * kDecodeFactor = weight
+inline constexpr float kDecodeFactor = 128.0f;          // decoded weight * kDecodeFactor = weight
 inline constexpr u32 kBf16DecodeFactor2 = 0x43004300u;  // the same, twice, in BF16
 inline constexpr u32 kBf16Two120 = 0x7b807b80u;         // 2^120
 inline constexpr u32 kBf16Two119 = 0x7b007b00u;         // 2^119
@@ -38,6 +38,22 @@ __device__ __forceinline__ void decode_scales(u32 two_scales, u32& first, u32& s
   const u32 scaled = mul_bf16x2(mul_bf16x2((spread & 0x80008000u) | magnitude, kBf16Two120), kBf16Two119);
   first = prmt(scaled, scaled, 0x1010);
   second = prmt(scaled, scaled, 0x3232);
+}
+
+// One of two scale bytes (0: the low one) as FP32, NaN codes as NaN.
+__device__ __forceinline__ float float_scale(u16 two_scales, int which) {
+#if __CUDA_ARCH__ >= 890
+  u32 two;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(two) : "h"(two_scales));
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<u16>(which == 0 ? two : two >> 16)));
+  return value;
+#else
+  const u32 byte = two_scales >> 8 * which & 0xff;
+  if ((byte & 0x7f) == 0x7f) return __uint_as_float(0x7fffffffu);
+  // The magnitude's bits at FP32 bits 26..20 make 2^-120 times its value.
+  return __uint_as_float((byte & 0x80) << 24 | (byte & 0x7f) << 20) * 1.329227995784916e+36f;
+#endif
 }
 
 __device__ __forceinline__ bool has_nan_scale(u32 nan_seen) { return (nan_seen & 0x08000800u) != 0; }

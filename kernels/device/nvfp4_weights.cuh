@@ -4,7 +4,7 @@
 #include "kernel_config.h"
 #include "kernels/device/nvfp4_decode.cuh"
 #include "kernels/device/ptx_memory.cuh"
-#include "kernels/device/ptx_mma.cuh"
+#include "kernels/device/ptx_warp.cuh"
 #include "kernels/device/row_map.cuh"
 #include "kernels/shared/nvfp4_layout.h"
 
@@ -49,6 +49,8 @@ class Nvfp4Weights {
       const i64 row = weight_row(first_tile + i / 2, i % 2, g_);
       codes_at_[i] = weight_ + row * kRowBytes + t_ * (kLaneK / 2);
       scales_at_[i] = scale_ + swizzled_scale_offset(row, 2 * t_, kPaddedScaleColumns);
+      keep_in_register(codes_at_[i]);
+      keep_in_register(scales_at_[i]);
     }
   }
 
@@ -134,6 +136,26 @@ class Nvfp4Weights {
   // 8 MMAs for each tile of rows and tile of tokens.
   template <typename X>
   __device__ __forceinline__ void compute(float (&acc)[kRowTiles][kNt][4], const Stage& stage, const X& x) {
+    if constexpr (X::kIsDealt) {
+      compute_dealt(acc, stage, x);
+    } else {
+      compute_scaled(acc, stage, x);
+    }
+  }
+
+  template <typename X>
+  __device__ __forceinline__ void end_round(float (&acc)[kRowTiles][kNt][4]) {
+    if constexpr (X::kIsDealt) {
+      add_up_quad(acc);
+    } else {
+      mark_nan_rows(acc);
+    }
+  }
+
+ private:
+  // Codes times their scales go to the tensor cores.
+  template <typename X>
+  __device__ __forceinline__ void compute_scaled(float (&acc)[kRowTiles][kNt][4], const Stage& stage, const X& x) {
     u32 scale[kRowTiles][2][2];  // [tile][half][block]
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
@@ -144,9 +166,7 @@ class Nvfp4Weights {
     }
 #pragma unroll
     for (int word = 0; word < kPieces; ++word) {  // 8 codes, 2 MMAs
-      U32x4 x_pairs[kNt];
-#pragma unroll
-      for (int n = 0; n < kNt; ++n) x_pairs[n] = x.fragment(n, word);
+      const auto tokens = x.tokens(word);
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
         u32 w[2][4];
@@ -156,17 +176,58 @@ class Nvfp4Weights {
 #pragma unroll
           for (int i = 0; i < 4; ++i) w[half][i] = mul_bf16x2(w[half][i], scale[r][half][word / 2]);
         }
+        tokens.multiply(acc[r], w[0], w[1]);
+      }
+    }
+  }
+
+  // Codes alone go to the tensor cores; a lane's two columns of a block's product are its own (x_dealt.cuh), and their
+  // scale is applied to them in FP32. A NaN scale makes its row NaN by itself.
+  template <typename X>
+  __device__ __forceinline__ void compute_dealt(float (&acc)[kRowTiles][kNt][4], const Stage& stage, const X& x) {
 #pragma unroll
-        for (int n = 0; n < kNt; ++n) {
-          mma_m16n8k16_bf16(acc[r][n], w[0][0], w[1][0], w[0][1], w[1][1], x_pairs[n].v[0], x_pairs[n].v[1]);
-          mma_m16n8k16_bf16(acc[r][n], w[0][2], w[1][2], w[0][3], w[1][3], x_pairs[n].v[2], x_pairs[n].v[3]);
+    for (int block = 0; block < 2; ++block) {
+      float sums[kRowTiles][kNt][4] = {};
+#pragma unroll
+      for (int word = 2 * block; word < 2 * block + 2; ++word) {
+        const auto tokens = x.tokens(word);
+#pragma unroll
+        for (int r = 0; r < kRowTiles; ++r) {
+          u32 w[2][4];
+#pragma unroll
+          for (int half = 0; half < 2; ++half) decode_codes(stage.codes[r][half].v[word], w[half]);
+          tokens.multiply(sums[r], w[0], w[1]);
         }
+      }
+#pragma unroll
+      for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float scale = float_scale(stage.scales[r][half], block);
+#pragma unroll
+          for (int token = 0; token < kDealtTokens; ++token) {
+            float& sum = acc[r][0][2 * half + token];
+            sum = fmaf(sums[r][0][2 * half + token], scale * x.factor(token), sum);
+          }
+        }
+      }
+    }
+  }
+  // Each lane of a quad has the sums over its own k; lane 0 is where tokens 0 and 1 are stored from.
+  __device__ static __forceinline__ void add_up_quad(float (&acc)[kRowTiles][kNt][4]) {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& sum = acc[r][0][i];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       }
     }
   }
 
   // A row with a NaN scale gives NaN for every token, and no other row does. Each lane of a quad saw a part of K.
-  __device__ __forceinline__ void end_round(float (&acc)[kRowTiles][kNt][4]) {
+  __device__ __forceinline__ void mark_nan_rows(float (&acc)[kRowTiles][kNt][4]) {
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -183,7 +244,6 @@ class Nvfp4Weights {
     }
   }
 
- private:
   static constexpr int kLaneK = 32;  // k of a lane in a step
   static constexpr i64 kRowBytes = kK / 2;
   static constexpr i64 kPaddedScaleColumns = padded_scale_columns(kK);

@@ -51,6 +51,17 @@ __device__ __forceinline__ u16 ld_x_2(const u16* p) {
   return d;
 }
 
+// Four neighbouring outputs, at once where their place allows it.
+__device__ __forceinline__ void store_4(u16* to, const u16 (&values)[4]) {
+  if ((reinterpret_cast<u64>(to) & 7) == 0) {
+    const u32 low = values[0] | static_cast<u32>(values[1]) << 16, high = values[2] | static_cast<u32>(values[3]) << 16;
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(to), "r"(low), "r"(high) : "memory");
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[i] = values[i];
+  }
+}
+
 // Shared memory is addressed by 32-bit addresses of its own state space.
 __device__ __forceinline__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
 
@@ -86,6 +97,14 @@ __device__ __forceinline__ u16 ld_shared_2(u32 from) {
   u16 d;
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(d) : "r"(from) : "memory");
   return d;
+}
+__device__ __forceinline__ u32 ld_shared_4(u32 from) {
+  u32 d;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(d) : "r"(from) : "memory");
+  return d;
+}
+__device__ __forceinline__ void st_shared_4(u32 to, u32 value) {
+  asm volatile("st.shared.u32 [%0], %1;" : : "r"(to), "r"(value) : "memory");
 }
 __device__ __forceinline__ void st_shared_16(u32 to, const U32x4& value) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"

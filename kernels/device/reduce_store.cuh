@@ -4,44 +4,54 @@
 
 #include "kernel_config.h"
 #include "kernels/device/ptx_cluster.cuh"
+#include "kernels/device/ptx_memory.cuh"
 #include "kernels/device/row_map.cuh"
 
 namespace gemvjit {
 
-inline constexpr int kPartialStride = gemv_partial_stride(kGeometry);  // floats from row to row
+inline constexpr int kPartialStride = gemv_partial_stride(kGeometry);  // floats from token to token
 inline constexpr int kPartialFloats = gemv_partial_floats(kGeometry);  // floats from warp to warp
 inline constexpr int kRowsPerCta = kTilesPerCta * kRowsPerTile;
 inline constexpr int kOutRowsPerCta = kSilu ? kRowsPerCta / 2 : kRowsPerCta;
+inline constexpr int kTotalAt = kWarpsK > 1 ? kWarpsK* kPartialFloats : 0;  // of a cluster's CTA
 
-// partial: [warps_k (+ 1 with a cluster: the CTA's own total)][row of the CTA][token].
+// partial: [warp over K][token][row of the CTA].
 __device__ __forceinline__ void write_partials(float* partial, const float (&acc)[kRowTiles][kNt][4], int warp_k,
                                                int warp_n, int g, int t) {
+  float* own = partial + warp_k * kPartialFloats + warp_n * kRowTiles * kRowsPerTile + 2 * t * kPartialStride + g;
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
-    float* tile = partial + warp_k * kPartialFloats + (warp_n * kRowTiles + r) * kRowsPerTile * kPartialStride;
 #pragma unroll
     for (int n = 0; n < kNt; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int row = g + (i >> 1) * kRowsPerHalf, token = n * kTokensPerTile + 2 * t + (i & 1);
-        tile[row * kPartialStride + token] = acc[r][n][i];
+        const int row = r * kRowsPerTile + (i >> 1) * kRowsPerHalf, token = n * kTokensPerTile + (i & 1);
+        own[token * kPartialStride + row] = acc[r][n][i];
       }
     }
   }
 }
 
-__device__ __forceinline__ float sum_over_warps(const float* partial, int row, int token) {
-  float sum = partial[row * kPartialStride + token];
+__device__ __forceinline__ void add(F32x4& sum, const F32x4& more) {
 #pragma unroll
-  for (int w = 1; w < kWarpsK; ++w) sum += partial[w * kPartialFloats + row * kPartialStride + token];
+  for (int i = 0; i < 4; ++i) sum.v[i] += more.v[i];
+}
+// Four rows of a token.
+__device__ __forceinline__ F32x4 sum_over_warps(const float* partial, int row, int token) {
+  const float* place = partial + token * kPartialStride + row;
+  F32x4 sum = *reinterpret_cast<const F32x4*>(place);
+#pragma unroll
+  for (int w = 1; w < kWarpsK; ++w) add(sum, *reinterpret_cast<const F32x4*>(place + w * kPartialFloats));
   return sum;
 }
-
-__device__ __forceinline__ float sum_over_cluster(const float* cta_total, int row, int token) {
-  float sum = ld_peer(cta_total + row * kPartialStride + token, 0);
+__device__ __forceinline__ F32x4 sum_over_cluster(const float* cta_total, int row, int token) {
+  const float* place = cta_total + token * kPartialStride + row;
+  F32x4 totals[kClusterK];  // all on their way together
 #pragma unroll
-  for (int rank = 1; rank < kClusterK; ++rank) sum += ld_peer(cta_total + row * kPartialStride + token, rank);
-  return sum;
+  for (int rank = 0; rank < kClusterK; ++rank) totals[rank] = ld_peer(place, rank);
+#pragma unroll
+  for (int rank = 1; rank < kClusterK; ++rank) add(totals[0], totals[rank]);
+  return totals[0];
 }
 
 // silu(gate) * up in FP32 from operands rounded to BF16, rounded once. The exponential is taken of -|gate|, so that it
@@ -59,34 +69,46 @@ __device__ __forceinline__ u16 silu_mul(float gate_sum, float up_sum) {
 template <typename Finish>
 __device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 first_tile, int m,
                                                  const Finish& finish) {
-  __syncthreads();
   const u32 rank = kClusterK > 1 ? cluster_rank() : 0;
-  float* cta_total = partial + kWarpsK * kPartialFloats;
+  float* cta_total = partial + kTotalAt;
   if constexpr (kClusterK > 1) {
-    for (int e = threadIdx.x; e < kRowsPerCta * m; e += kThreads) {
-      const int row = e % kRowsPerCta, token = e / kRowsPerCta;
-      cta_total[row * kPartialStride + token] = sum_over_warps(partial, row, token);
+    if constexpr (kWarpsK > 1) {
+      __syncthreads();
+      constexpr int kGroups = kRowsPerCta / 4;
+      for (int e = threadIdx.x; e < kGroups * m; e += kThreads) {
+        const int row = e % kGroups * 4, token = e / kGroups;
+        *reinterpret_cast<F32x4*>(cta_total + token * kPartialStride + row) = sum_over_warps(partial, row, token);
+      }
     }
     cluster_barrier();
+  } else {
+    __syncthreads();
   }
   const auto total = [&](int row, int token) {
-    return finish(kClusterK > 1 ? sum_over_cluster(cta_total, row, token) : sum_over_warps(partial, row, token));
+    F32x4 sum = kClusterK > 1 ? sum_over_cluster(cta_total, row, token) : sum_over_warps(partial, row, token);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum.v[i] = finish(sum.v[i]);
+    return sum;
   };
-  // Neighbouring threads take neighbouring rows of the CTA; the CTAs of a cluster take turns of a CTA's width.
-  for (int e = threadIdx.x + static_cast<int>(rank) * kThreads; e < kOutRowsPerCta * m; e += kThreads * kClusterK) {
-    const int out_row = e % kOutRowsPerCta, token = e / kOutRowsPerCta;
-    const int g = out_row % kRowsPerHalf;
+  // A thread makes four neighbouring outputs of a token, neighbouring threads the next of the CTA's rows; the CTAs of a
+  // cluster take turns of a CTA's width.
+  constexpr int kGroups = kOutRowsPerCta / 4;
+  for (int e = threadIdx.x + static_cast<int>(rank) * kThreads; e < kGroups * m; e += kThreads * kClusterK) {
+    const int out_row = e % kGroups * 4, token = e / kGroups, g = out_row % kRowsPerHalf;
+    const int tile = out_row / (kSilu ? kRowsPerHalf : kRowsPerTile), half = kSilu ? 0 : out_row / kRowsPerHalf % 2;
+    if (!half_is_valid(first_tile + tile, half)) continue;
+    u16 values[4];
+    const int row = kSilu ? tile * kRowsPerTile + g : out_row;
+    const F32x4 first = total(row, token);
     if constexpr (kSilu) {
-      const int tile = out_row / kRowsPerHalf;
-      if (!half_is_valid(first_tile + tile, 0)) continue;
-      const int gate_row = tile * kRowsPerTile + g;
-      out[token * kOutN + row_of(first_tile + tile, 0, g)] =
-          silu_mul(total(gate_row, token), total(gate_row + kRowsPerHalf, token));
+      const F32x4 up = total(row + kRowsPerHalf, token);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) values[i] = silu_mul(first.v[i], up.v[i]);
     } else {
-      const int tile = out_row / kRowsPerTile, half = out_row / kRowsPerHalf % 2;
-      if (!half_is_valid(first_tile + tile, half)) continue;
-      out[token * kOutN + row_of(first_tile + tile, half, g)] = bf16_from_float(total(out_row, token));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) values[i] = bf16_from_float(first.v[i]);
     }
+    store_4(out + token * kOutN + row_of(first_tile + tile, half, g), values);
   }
 }
 

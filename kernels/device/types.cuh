@@ -13,6 +13,10 @@ struct alignas(16) U32x4 {
   u32 v[4];
 };
 
+struct alignas(16) F32x4 {
+  float v[4];
+};
+
 inline constexpr u32 kBf16Nan2 = 0x7fff7fffu;
 
 // Round to nearest even; any NaN becomes 0x7fff.

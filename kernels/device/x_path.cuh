@@ -12,6 +12,7 @@
 
 #include "kernel_config.h"
 #include "kernels/device/ptx_memory.cuh"
+#include "kernels/device/ptx_mma.cuh"
 #include "kernels/device/row_map.cuh"
 
 namespace gemvjit {
@@ -38,8 +39,63 @@ __device__ __forceinline__ U32x4 ld_x_8x2(const u16* p) {
   return d;
 }
 
+// A piece's x of all tokens as MMA fragments in registers.
+struct TokenFragments {
+  U32x4 pairs[kNt];
+
+  // acc += the two MMAs of a piece, whose weights are `low` of rows 0-7 and `high` of rows 8-15 of the tile.
+  __device__ __forceinline__ void multiply(float (&acc)[kNt][4], const u32 (&low)[4], const u32 (&high)[4]) const {
+#pragma unroll
+    for (int n = 0; n < kNt; ++n) {
+      mma_m16n8k16_bf16(acc[n], low[0], high[0], low[1], high[1], pairs[n].v[0], pairs[n].v[1]);
+      mma_m16n8k16_bf16(acc[n], low[2], high[2], low[3], high[3], pairs[n].v[2], pairs[n].v[3]);
+    }
+  }
+};
+template <typename X>
+__device__ __forceinline__ TokenFragments fragments_of(const X& x, int piece) {
+  TokenFragments fragments;
+#pragma unroll
+  for (int n = 0; n < kNt; ++n) fragments.pairs[n] = x.fragment(n, piece);
+  return fragments;
+}
+
+// What a way of x need not have. A main loop calls, in this order: begin_turn, begin_step and use_slot, then tokens()
+// for each piece of the step, end_step; and request() where a slot of the ring is free for step l.
+struct XPathBase {
+  static constexpr bool kIsDealt = false;
+  __device__ __forceinline__ void begin_turn(int /*round*/, int /*turn*/) {}
+  __device__ __forceinline__ void begin_step(int /*share*/, int /*l*/) {}
+  __device__ __forceinline__ void use_slot(u32 /*slot*/) {}
+  __device__ __forceinline__ void request(u32 /*slot*/, int /*share*/, int /*l*/) {}
+  __device__ __forceinline__ void end_step() {}
+};
+
+// Where x is in shared memory whole, or so many turns of it at a time.
+template <typename Weights, int chunk_turns>
+class XChunks {
+ public:
+  static constexpr bool kIsWhole = chunk_turns == KShare<Weights>::kTurns;
+  static constexpr int kSteps = chunk_turns * KShare<Weights>::kTurnSteps;
+  static_assert(chunk_turns > 0, "the budget of staged x holds no turn");
+
+  // Calls stage(turn) where a chunk begins.
+  template <typename Stage>
+  __device__ __forceinline__ void begin_turn(int round, int turn, const Stage& stage) {
+    if (kIsWhole || turn % chunk_turns != 0) return;
+    if (round + turn != 0) __syncthreads();  // all have read the chunk before
+    stage(turn);
+    first_ = turn * KShare<Weights>::kTurnSteps;
+  }
+  // Step l of the share in its chunk.
+  __device__ __forceinline__ int step(int l) const { return l - first_; }
+
+ private:
+  int first_ = 0;
+};
+
 template <typename Weights>
-class DirectX {
+class DirectX : public XPathBase {
  public:
   __device__ __forceinline__ DirectX(u32, const void* x, i64 row_stride, int m, int, int g, int t)
       : t_(t), vector_aligned_(is_vector_aligned(x, row_stride)) {
@@ -49,8 +105,6 @@ class DirectX {
       row_[n] = static_cast<const u16*>(x) + (token < m ? token : m - 1) * row_stride;
     }
   }
-  __device__ __forceinline__ void begin_turn(int, int) {}
-
   // Step l of the share that begins at step `share`. The choice between wide and narrow loads is made once for all
   // pieces, and the loads are not conditional, so that they are in flight together.
   __device__ __forceinline__ void begin_step(int share, int l) {
@@ -69,8 +123,7 @@ class DirectX {
       }
     }
   }
-  __device__ __forceinline__ void use_slot(u32) {}
-  __device__ __forceinline__ void request(u32, int, int) {}
+  __device__ __forceinline__ TokenFragments tokens(int piece) const { return fragments_of(*this, piece); }
   __device__ __forceinline__ U32x4 fragment(int n, int piece) const { return Weights::arrange(pieces_[n][piece]); }
 
  private:
@@ -95,7 +148,7 @@ class DirectX {
 
 // A slot is [token tile][piece][lane] of 16 bytes; `slot` is the address of the lane's first.
 template <typename Weights>
-class RingX {
+class RingX : public XPathBase {
  public:
   static constexpr int kSlotBytes = kNt * Weights::kPieces * kWarpSize * 16;
 
@@ -106,8 +159,6 @@ class RingX {
         g_(g),
         t_(t),
         vector_aligned_(is_vector_aligned(x, row_stride)) {}
-  __device__ __forceinline__ void begin_turn(int, int) {}
-  __device__ __forceinline__ void begin_step(int, int) {}
 
   // Copies step l of the share that begins at step `share`; where rows cannot be copied 16 bytes at a time the lane
   // loads and stores, piece after piece, so that this rare way costs the other no registers.
@@ -132,6 +183,7 @@ class RingX {
     }
   }
   __device__ __forceinline__ void use_slot(u32 slot) { slot_ = slot; }
+  __device__ __forceinline__ TokenFragments tokens(int piece) const { return fragments_of(*this, piece); }
   __device__ __forceinline__ U32x4 fragment(int n, int piece) const {
     return Weights::arrange(ld_shared_16(slot_ + (n * Weights::kPieces + piece) * (kWarpSize * 16)));
   }
@@ -161,7 +213,7 @@ class RingX {
 };
 
 template <typename Weights>
-class StagedX {
+class StagedX : public XPathBase {
  public:
   __device__ __forceinline__ StagedX(u32 area, const void* x, i64 row_stride, int m, int rank, int g, int t)
       : area_(area),
@@ -178,26 +230,20 @@ class StagedX {
     for (int group = 0; group < kGroups; ++group) {
       lane_[group] = area + Weights::piece_offset(group * Weights::kPieceGroup, t);
     }
-    if constexpr (kChunkTurns == Share::kTurns) stage(0);
+    if constexpr (Chunks::kIsWhole) stage(0);
   }
 
   __device__ __forceinline__ void begin_turn(int round, int turn) {
-    if (kChunkTurns != Share::kTurns && turn % kChunkTurns == 0) {
-      if (round + turn != 0) __syncthreads();  // all have read the chunk before
-      stage(turn);
-      chunk_step_ = turn * Share::kTurnSteps;
-    }
+    chunks_.begin_turn(round, turn, [&](int first) { stage(first); });
   }
   __device__ __forceinline__ void begin_step(int, int l) {
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-      at_[group] = lane_[group] + static_cast<u32>((l - chunk_step_) * kStepBytes);
+      at_[group] = lane_[group] + static_cast<u32>(chunks_.step(l) * kStepBytes);
     }
   }
 
-  __device__ __forceinline__ void use_slot(u32) {}
-  __device__ __forceinline__ void request(u32, int, int) {}
-
+  __device__ __forceinline__ TokenFragments tokens(int piece) const { return fragments_of(*this, piece); }
   __device__ __forceinline__ U32x4 fragment(int n, int piece) const {
     const U32x4 v = ld_shared_16(at_[piece / Weights::kPieceGroup] + row_[n] +
                                  piece % Weights::kPieceGroup * Weights::kPieceDistance);
@@ -207,11 +253,10 @@ class StagedX {
  private:
   using Share = KShare<Weights>;
   static constexpr int kGroups = Weights::kPieces / Weights::kPieceGroup;
-  static constexpr int kChunkTurns = gemv_x_chunk_turns(kK, Weights::kStepK, kGeometry);
+  using Chunks = XChunks<Weights, gemv_x_chunk_turns(kK, Weights::kStepK, kGeometry)>;
   static constexpr int kStepBytes = Weights::kStepK * 2;
   static constexpr int kTokenBytes = gemv_x_token_bytes(kK, Weights::kStepK, kGeometry);
   static_assert(kStepBytes == Weights::kPieces * 64);
-  static_assert(kChunkTurns > 0, "the budget of staged x holds no turn");
 
   // Arranging all of x in place costs two passes through shared memory; arranging at use costs its instructions again
   // for every row group that uses the vector.
@@ -220,7 +265,7 @@ class StagedX {
   // Vectors of 8 k of a token in a chunk, consecutive in x. A pass takes kPassVectors of kPassTokens tokens, one vector
   // a thread; a pass is a whole number of steps, so that a thread's place within a step is always the same.
   static constexpr int kStepVectors = Weights::kPieces * 4;
-  static constexpr int kVectors = kChunkTurns * Share::kTurnSteps * kStepVectors;
+  static constexpr int kVectors = Chunks::kSteps * kStepVectors;
   static constexpr int kPassVectors = kVectors < kThreads ? kVectors : kThreads;
   static constexpr int kPassTokens = kThreads / kPassVectors;
   static constexpr int kPasses = (kVectors + kPassVectors - 1) / kPassVectors;
@@ -278,22 +323,7 @@ class StagedX {
   int m_, share_k_;
   u32 row_[kNt];                     // of the lane's tokens, from the area's begin
   u32 lane_[kGroups], at_[kGroups];  // of the lane's pieces in a row: of step 0 of the chunk, of the step at hand
-  int chunk_step_ = 0;
+  Chunks chunks_;
 };
-
-template <int path, typename Weights>
-struct XPathOf {
-  using Type = StagedX<Weights>;
-};
-template <typename Weights>
-struct XPathOf<kXDirect, Weights> {
-  using Type = DirectX<Weights>;
-};
-template <typename Weights>
-struct XPathOf<kXRing, Weights> {
-  using Type = RingX<Weights>;
-};
-template <typename Weights>
-using XPath = typename XPathOf<kXPath, Weights>::Type;
 
 }  // namespace gemvjit

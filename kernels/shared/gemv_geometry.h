@@ -27,12 +27,15 @@ struct GemvGeometry {
   int nt;         // token tiles
   int stages;     // steps of weights that a warp keeps in flight
   int rounds;     // row groups a CTA works through, one after another
-  int x_path;     // kXDirect, kXRing, or 1..4: staged, at most 8 KiB << x_path at a time
-  int variant;    // kDirectVariant or kAsyncVariant
+  int x_path;     // kXDirect, kXRing, kXDealt, or 1..4: staged, at most 8 KiB << x_path at a time
+  int variant;    // kDirectVariant, kAsyncVariant or kWgmmaVariant
 };
-inline constexpr int kDirectVariant = 0, kAsyncVariant = 1;
-inline constexpr int kXDirect = 0, kXRing = 5;
-inline constexpr bool gemv_x_is_staged(const GemvGeometry& g) { return g.x_path != kXDirect && g.x_path != kXRing; }
+inline constexpr int kDirectVariant = 0, kAsyncVariant = 1, kWgmmaVariant = 2;
+inline constexpr int kWarpgroupWarps = 4;  // warps that issue a wgmma together
+inline constexpr int kXDirect = 0, kXRing = 5, kXDealt = 6;
+inline constexpr bool gemv_x_is_staged(const GemvGeometry& g) { return g.x_path >= 1 && g.x_path <= 4; }
+inline constexpr int kDealtTokens = 2;   // kXDealt serves so many; more take kXDirect's way
+inline constexpr int kDealtMaxK = 8192;  // k of dealt x in shared memory at a time
 
 inline constexpr int gemv_threads(const GemvGeometry& g) { return g.warps_k * g.warps_n * kWarpSize; }
 
@@ -63,14 +66,15 @@ inline constexpr int gemv_turns(long long k, int step_k, const GemvGeometry& g) 
   return (gemv_share_steps(k, step_k, g) + gemv_turn_steps(g) - 1) / gemv_turn_steps(g);
 }
 
-// Partial sums: one float for each (warp over K, row of the CTA, token). The odd stride lets neighbouring threads read
-// neighbouring rows of one token from different banks. With several rounds there are two buffers in turn.
-inline constexpr int gemv_partial_stride(const GemvGeometry& g) { return g.nt * kTokensPerTile + 1; }
+// Partial sums, [warp over K][token][row of the CTA] in floats. Four more than the rows from token to token, so that
+// the lanes of a warp, four rows of MMA results apart, write to different banks. A cluster's CTA has one set more for
+// its total, unless one warp over K is its total. With several rounds there are two buffers in turn.
+inline constexpr int gemv_partial_stride(const GemvGeometry& g) { return gemv_tiles_per_cta(g) * kRowsPerTile + 4; }
 inline constexpr int gemv_partial_floats(const GemvGeometry& g) {
-  return gemv_tiles_per_cta(g) * kRowsPerTile * gemv_partial_stride(g);
+  return g.nt * kTokensPerTile * gemv_partial_stride(g);
 }
 inline constexpr int gemv_partial_buffer_floats(const GemvGeometry& g) {
-  return (g.warps_k + (g.cluster_k > 1 ? 1 : 0)) * gemv_partial_floats(g);
+  return (g.warps_k + (g.cluster_k > 1 && g.warps_k > 1 ? 1 : 0)) * gemv_partial_floats(g);
 }
 inline constexpr int gemv_partial_bytes(const GemvGeometry& g) {
   return (g.rounds > 1 ? 2 : 1) * gemv_partial_buffer_floats(g) * 4;
@@ -88,7 +92,23 @@ inline constexpr int gemv_x_chunk_turns(long long k, int step_k, const GemvGeome
 }
 inline constexpr int gemv_x_token_bytes(long long k, int step_k, const GemvGeometry& g) {
   if (!gemv_x_is_staged(g)) return 0;
-  return gemv_x_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + (step_k == kNvfp4StepK ? 16 : 64);
+  const int padding = g.variant == kWgmmaVariant ? 0 : step_k == kNvfp4StepK ? 16 : 64;
+  return gemv_x_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + padding;
+}
+
+// Dealt x: whole turns too, for two tokens; a row of zeros for the lanes that have none, and a word for each token and
+// warp.
+inline constexpr int gemv_dealt_chunk_turns(long long k, int step_k, const GemvGeometry& g) {
+  const int fit = kDealtMaxK / (gemv_turn_steps(g) * step_k), turns = gemv_turns(k, step_k, g);
+  return fit < turns ? fit : turns;
+}
+inline constexpr int gemv_dealt_token_bytes(long long k, int step_k, const GemvGeometry& g) {
+  return gemv_dealt_chunk_turns(k, step_k, g) * gemv_x_turn_bytes(step_k, g) + 16;
+}
+inline constexpr int kDealtExtraBytes = 64 + kDealtTokens * 16 * 4;
+inline constexpr int gemv_dealt_bytes(long long k, int step_k, const GemvGeometry& g) {
+  if (g.x_path != kXDealt) return 0;
+  return kDealtTokens * gemv_dealt_token_bytes(k, step_k, g) + kDealtExtraBytes;
 }
 
 // Whether some CTA's chunks of staged x, which are whole turns, end past K.
@@ -104,7 +124,7 @@ inline constexpr bool gemv_x_passes_k(long long k, int step_k, const GemvGeometr
 // and for NVFP4 16 bytes more, four times 32 bits that hold two scales each; and where x goes through the ring as well,
 // a step's x of all tokens.
 inline constexpr int gemv_ring_bytes(int step_k, int row_step_bytes, bool has_scales, const GemvGeometry& g) {
-  if (g.variant != kAsyncVariant) return 0;
+  if (g.variant == kDirectVariant) return 0;
   const int weights = g.row_tiles * kRowsPerTile * (row_step_bytes + (has_scales ? 16 : 0));
   const int x = g.x_path == kXRing ? g.nt * kTokensPerTile * step_k * 2 : 0;
   return g.warps_k * g.warps_n * g.stages * (weights + x);

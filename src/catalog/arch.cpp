@@ -48,6 +48,7 @@ Result<ArchFacts> arch_facts(const Arch& arch) {
   facts.arch = arch;
   facts.has_clusters = best->has_clusters;
   facts.has_pdl = best->has_pdl;
+  facts.has_wgmma = arch.sm == 90 && arch.suffix == 'a';  // PTX ISA: wgmma is of sm_90a alone
   facts.max_smem_bytes_per_cta = best->max_smem_bytes;
   facts.verified_on_device = best->verified_on_device && best->sm == arch.sm;
   return facts;

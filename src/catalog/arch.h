@@ -13,6 +13,7 @@ struct ArchFacts {
   Arch arch;
   bool has_clusters = false;
   bool has_pdl = false;
+  bool has_wgmma = false;
   int max_smem_bytes_per_cta = 0;   // dynamic, with the opt-in attribute
   bool verified_on_device = false;  // its kernels ran on hardware (docs/verified.md); all others were only compiled
 };

@@ -16,8 +16,8 @@ constexpr std::array kNvfp4Sources = {
     "kernels/device/ptx_memory.cuh"sv,   "kernels/device/ptx_mma.cuh"sv,       "kernels/device/ptx_cluster.cuh"sv,
     "kernels/device/ptx_pdl.cuh"sv,      "kernels/device/row_map.cuh"sv,       "kernels/device/x_path.cuh"sv,
     "kernels/device/reduce_store.cuh"sv, "kernels/device/gemv_body.cuh"sv,     "kernels/device/gemv_direct.cuh"sv,
-    "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,
-
+    "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,          "kernels/device/x_wgmma.cuh"sv,
+    "kernels/device/x_dealt.cuh"sv,      "kernels/device/ptx_warp.cuh"sv,      "kernels/device/ptx_wgmma.cuh"sv,
 };
 constexpr std::array kBf16Sources = {
     "kernels/bf16_gemv.cu"sv,           "kernels/device/bf16_weights.cuh"sv, "kernels/shared/gemv_geometry.h"sv,
@@ -25,6 +25,8 @@ constexpr std::array kBf16Sources = {
     "kernels/device/ptx_cluster.cuh"sv, "kernels/device/ptx_pdl.cuh"sv,      "kernels/device/row_map.cuh"sv,
     "kernels/device/x_path.cuh"sv,      "kernels/device/reduce_store.cuh"sv, "kernels/device/gemv_body.cuh"sv,
     "kernels/device/gemv_direct.cuh"sv, "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,
+    "kernels/device/x_wgmma.cuh"sv,     "kernels/device/x_dealt.cuh"sv,      "kernels/device/ptx_warp.cuh"sv,
+    "kernels/device/ptx_wgmma.cuh"sv,
 };
 constexpr std::array kDequantizeSources = {
     "kernels/dequantize_rows.cu"sv,      "kernels/shared/gemv_geometry.h"sv, "kernels/shared/nvfp4_layout.h"sv,

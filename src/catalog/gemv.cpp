@@ -56,7 +56,8 @@ int x_token_bytes(const KernelSpec& spec, const GemvGeometry& g) {
 
 // With all tokens.
 int smem_bytes(const KernelSpec& spec, const GemvGeometry& g) {
-  return ring_bytes(spec, g) + gemv_partial_bytes(g) + x_token_bytes(spec, g) * g.nt * kTokensPerTile;
+  return ring_bytes(spec, g) + gemv_partial_bytes(g) + x_token_bytes(spec, g) * g.nt * kTokensPerTile +
+         gemv_dealt_bytes(spec.key.k, step_k(spec.family), g);
 }
 
 Status refuse(const KernelKey& key, std::string reason) {
@@ -73,35 +74,45 @@ bool is_one_of(unsigned value, std::initializer_list<unsigned> accepted) {
 // The tile of a GEMV family on an arch: ranges, threads, registers' worth of accumulators, shared memory, clusters.
 Status check_gemv_tile(const KernelSpec& spec, const ArchFacts& facts) {
   const TileConfig& tile = spec.tile;
-  if (tile.variant > 1) return refuse(spec.key, "variant must be 0 or 1");
-  if (tile.x_path > kXRing) return refuse(spec.key, "x_path must be 0..5");
+  const GemvGeometry g = geometry(tile, spec.key.nt);
+  if (tile.variant > 2) return refuse(spec.key, "variant must be 0, 1 or 2");
+  if (tile.x_path > kXDealt) return refuse(spec.key, "x_path must be 0..6");
   if (tile.x_path == kXRing && tile.variant != kAsyncVariant)
     return refuse(spec.key, "x_path 5 goes through the ring of variant 1");
   if (tile.warps_k < 1 || tile.warps_k > 16) return refuse(spec.key, "warps_k must be 1..16");
-  if (tile.warps_n < 1 || tile.warps_n > 8) return refuse(spec.key, "warps_n must be 1..8");
+  if (tile.warps_n < 1 || tile.warps_n > 16) return refuse(spec.key, "warps_n must be 1..16");
   if (tile.warps_k * tile.warps_n > 16) return refuse(spec.key, "warps_k * warps_n must be at most 16");
   if (!is_one_of(tile.row_tiles, {1, 2, 4})) return refuse(spec.key, "row_tiles must be 1, 2 or 4");
   if (tile.row_tiles * static_cast<unsigned>(spec.key.nt) > 16)
     return refuse(spec.key, "row_tiles * nt must be at most 16");
-  const unsigned most_stages = tile.variant == kAsyncVariant ? 15 : 8;
+  const unsigned most_stages = tile.variant == kDirectVariant ? 8 : 15;
   if (tile.stages < 1 || tile.stages > most_stages)
     return refuse(spec.key, fmt::format("stages must be 1..{} for variant {}", most_stages, tile.variant));
   if (tile.variant == kDirectVariant && tile.stages * tile.row_tiles > 8)
     return refuse(spec.key, "stages * row_tiles must be at most 8");
-  if (tile.variant == kAsyncVariant && spec.family == Family::nvfp4_gemv && spec.key.k % 32 != 0)
-    return refuse(spec.key, "variant 1 copies 16 bytes of codes at a time and needs K in multiples of 32");
+  if (tile.variant != kDirectVariant && spec.family == Family::nvfp4_gemv && spec.key.k % 32 != 0)
+    return refuse(spec.key, "variants 1 and 2 copy 16 bytes of codes at a time and needs K in multiples of 32");
+  if (tile.x_path == kXDealt && (spec.family != Family::nvfp4_gemv || spec.key.nt != 1))
+    return refuse(spec.key, "x_path 6 is for nvfp4_gemv with nt 1");
+  if (tile.variant == kWgmmaVariant) {
+    if (!facts.has_wgmma) return refuse(spec.key, fmt::format("{} has no wgmma", spec.key.arch.text()));
+    if (!gemv_x_is_staged(g)) return refuse(spec.key, "variant 2 needs staged x, x_path 1..4");
+    if (tile.warps_n % kWarpgroupWarps != 0) return refuse(spec.key, "variant 2 needs warps_n in multiples of 4");
+  }
   if (tile.min_ctas < 1 || tile.min_ctas > 8) return refuse(spec.key, "min_ctas must be 1..8");
   if (tile.min_ctas * tile.warps_k * tile.warps_n > 48)  // the fewest warps that an SM of any target holds
     return refuse(spec.key, "min_ctas * warps_k * warps_n must be at most 48");
-  if (tile.release > 1) return refuse(spec.key, "release must be 0 or 1");
+  if (tile.release > 2) return refuse(spec.key, "release must be 0, 1 or 2");
   if (tile.rounds < 1 || tile.rounds > 63) return refuse(spec.key, "rounds must be 1..63");
   if (!is_one_of(tile.cluster_k, {1, 2, 4, 8})) return refuse(spec.key, "cluster_k must be 1, 2, 4 or 8");
   if (tile.cluster_k > 1 && !facts.has_clusters) {
     return refuse(spec.key, fmt::format("{} has no thread block clusters", spec.key.arch.text()));
   }
-  const GemvGeometry g = geometry(tile, spec.key.nt);
   if (gemv_x_is_staged(g) && gemv_x_chunk_turns(spec.key.k, step_k(spec.family), g) == 0) {
     return refuse(spec.key, fmt::format("x_path {} holds {} KiB of x, a turn has more", g.x_path, 8 << g.x_path));
+  }
+  if (g.x_path == kXDealt && gemv_dealt_chunk_turns(spec.key.k, step_k(spec.family), g) == 0) {
+    return refuse(spec.key, fmt::format("x_path 6 holds {} k of x, a turn has more", kDealtMaxK));
   }
   if (smem_bytes(spec, g) > facts.max_smem_bytes_per_cta) {
     return refuse(spec.key, fmt::format("needs {} bytes of shared memory, {} has {} for a CTA", smem_bytes(spec, g),
@@ -239,7 +250,7 @@ LaunchConfig launch_config(const KernelSpec& spec) {
   config.block_x = static_cast<unsigned>(gemv_threads(g));
   config.cluster_x = spec.tile.cluster_k;
   config.smem_bytes = static_cast<unsigned>(smem_bytes(spec, g));
-  config.smem_token_bytes = static_cast<unsigned>(x_token_bytes(spec, g));
+  if (g.variant != kWgmmaVariant) config.smem_token_bytes = static_cast<unsigned>(x_token_bytes(spec, g));
   config.max_tokens = static_cast<unsigned>(spec.key.nt * kTokensPerTile);
   return config;
 }

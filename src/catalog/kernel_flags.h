@@ -14,14 +14,14 @@ namespace gemvjit {
   X(family,    kFamily,    0,  4, 0, "kernel family: 1 nvfp4_gemv, 2 bf16_gemv, 3 dequantize_rows")         \
   X(silu_mul,  kSiluMul,   4,  1, 0, "1: out = silu(gate) * up over the two halves of N")                   \
   X(pdl,       kUsePdl,    5,  1, 0, "1: waits for its predecessor and releases its dependents early")      \
-  X(variant,   kVariant,   8,  4, 0, "weights go 0 to registers, 1 by asynchronous copies to shared memory")\
+  X(variant,   kVariant,   8,  4, 0, "weights go 0 to registers, 1 by copies to shared memory; 2 as 1, wgmma")\
   X(warps_k,   kWarpsK,   12,  6, 8, "warps of a CTA that split K, 1..16")                                  \
-  X(warps_n,   kWarpsN,   18,  4, 1, "groups of warps of a CTA over N, 1..8")                               \
-  X(cluster_k, kClusterK, 22,  5, 1, "CTAs of a cluster that split K, 1, 2, 4 or 8")                        \
+  X(warps_n,   kWarpsN,   18,  5, 1, "groups of warps of a CTA over N, 1..16")                              \
+  X(cluster_k, kClusterK, 23,  4, 1, "CTAs of a cluster that split K, 1, 2, 4 or 8")                        \
   X(row_tiles, kRowTiles, 27,  4, 1, "16-row MMA tiles of a warp over N: 1, 2 or 4")                        \
-  X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8 (variant 1: 15)")       \
-  X(x_path,    kXPath,    35,  3, 0, "x: 0 to registers; 1..4 staged, 8 KiB << x_path a time; 5 in the ring") \
-  X(release,   kRelease,  38,  2, 0, "when dependents are released: 0 first instruction, 1 last")           \
+  X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8 (variant 1, 2: 15)")    \
+  X(x_path,    kXPath,    35,  3, 0, "x: 0 to registers; 1..4 staged, 8 KiB << x_path a time; 5 ring; 6 dealt") \
+  X(release,   kRelease,  38,  2, 0, "dependents released: 0 first instruction, 1 last, 2 once x is there") \
   X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")            \
   X(min_ctas,  kMinCtas,  46,  4, 1, "CTAs that an SM's registers must have room for, 1..8")
 // clang-format on

@@ -112,7 +112,7 @@ TEST(MakeKey, RefusesWhatTheTargetCannotDo) {
   EXPECT_THAT(refused.status().message(), HasSubstr("no thread block clusters"));
   EXPECT_TRUE(make_key(p, 1, cluster, true, kHopper));
 
-  TileConfig large;  // 16 warps, 4 tiles of rows, 16 tokens: 16 * 64 * 17 * 4 bytes of partial sums
+  TileConfig large;  // 16 warps, 4 tiles of rows, 16 tokens: 16 * 16 * 68 * 4 bytes of partial sums
   large.warps_k = 16;
   large.row_tiles = 4;
   large.stages = 2;

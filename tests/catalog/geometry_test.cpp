@@ -157,12 +157,24 @@ TEST(Geometry, GroupsAndCtasOverNRoundUp) {
 TEST(Geometry, PartialSumsHaveTwoBuffersInRoundsAndATotalInAClusterOnly) {
   GemvGeometry g{8, 2, 1, 2, 2, 4, 1, 0, 0};
   const int once = gemv_partial_bytes(g);
-  EXPECT_EQ(once, 8 * (2 * 2 * 16) * (2 * 8 + 1) * 4);
+  EXPECT_EQ(once, 8 * (2 * 8) * (2 * 2 * 16 + 4) * 4);
   g.rounds = 5;
   EXPECT_EQ(gemv_partial_bytes(g), 2 * once);
   g.rounds = 1;
   g.cluster_k = 4;
   EXPECT_EQ(gemv_partial_bytes(g), once / 8 * 9);
+  g.warps_k = 1;  // its one warp's sums are the CTA's total
+  EXPECT_EQ(gemv_partial_bytes(g), once / 8);
+}
+
+// Two tokens, whole turns of 2 warps x 3 stages x 128 k, 16 bytes between the tokens, and 64 + 2 x 16 x 4.
+TEST(Geometry, DealtXHoldsTwoTokensOfWholeTurns) {
+  GemvGeometry g{2, 1, 1, 1, 1, 3, 1, kXDealt, kDirectVariant};
+  EXPECT_EQ(gemv_dealt_bytes(1000, kNvfp4StepK, g), 2 * (2 * 768 * 2 + 16) + 64 + 128);
+  EXPECT_EQ(gemv_dealt_bytes(100000, kNvfp4StepK, g), 2 * (10 * 768 * 2 + 16) + 64 + 128) << "no more than 8192 k";
+  EXPECT_EQ(gemv_x_token_bytes(1000, kNvfp4StepK, g), 0);
+  g.x_path = kXDirect;
+  EXPECT_EQ(gemv_dealt_bytes(1000, kNvfp4StepK, g), 0);
 }
 
 // What a warp's lanes write: 16 bytes a lane and 8 rows of codes and 4 of scales (NVFP4), 2 x 16 bytes (BF16).

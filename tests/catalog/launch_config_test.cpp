@@ -45,14 +45,14 @@ TEST(LaunchConfig, StagedXTakesWhatItsTokensNeed) {
     unsigned token;
   };
   const Case cases[] = {
-      // 4 warps x 16 rows x 9 floats; a turn is 4 steps of 256 bytes, of which 16 KiB hold two for 8 tokens.
-      {Family::nvfp4_gemv, tile(0, 4, 1, 1, 1, 1, 1, 1), 4 * 16 * 9 * 4, 2 * 4 * 256 + 16},
+      // 4 warps x 8 tokens x 20 floats; a turn is 4 steps of 256 bytes, of which 16 KiB hold two for 8 tokens.
+      {Family::nvfp4_gemv, tile(0, 4, 1, 1, 1, 1, 1, 1), 4 * 8 * 20 * 4, 2 * 4 * 256 + 16},
       // All 2880 k are 45 steps of 64, in 6 turns of 8: 6 x 8 x 128 bytes and 64.
-      {Family::bf16_gemv, tile(0, 4, 1, 1, 1, 2, 1, 4), 4 * 16 * 9 * 4, 6 * 8 * 128 + 64},
+      {Family::bf16_gemv, tile(0, 4, 1, 1, 1, 2, 1, 4), 4 * 8 * 20 * 4, 6 * 8 * 128 + 64},
       // Ring: 4 warps x 3 stages x 1280. Rounds: two buffers. 2880 k are 23 steps in 6 turns of 4.
-      {Family::nvfp4_gemv, tile(1, 4, 1, 1, 1, 3, 2, 4), 4 * 3 * 1280 + 2 * 4 * 16 * 9 * 4, 6 * 4 * 256 + 16},
+      {Family::nvfp4_gemv, tile(1, 4, 1, 1, 1, 3, 2, 4), 4 * 3 * 1280 + 2 * 4 * 8 * 20 * 4, 6 * 4 * 256 + 16},
       // Cluster: a share of 23 BF16 steps in 3 turns of 8; one more buffer for the CTA's total.
-      {Family::bf16_gemv, tile(0, 4, 1, 2, 1, 2, 1, 3), 5 * 16 * 9 * 4, 3 * 8 * 128 + 64},
+      {Family::bf16_gemv, tile(0, 4, 1, 2, 1, 2, 1, 3), 5 * 8 * 20 * 4, 3 * 8 * 128 + 64},
   };
   for (const Case& one : cases) {
     const LaunchConfig config = config_of(one.family, 256, 2880, 1, one.tile);
@@ -72,6 +72,13 @@ TEST(LaunchConfig, SharedMemoryGrowsByOneRowATokenForEveryNt) {
       EXPECT_EQ(config.smem_bytes_for(m) - config.smem_bytes_for(m - 1), config.smem_token_bytes);
     }
   }
+}
+
+// The shared-memory operand of wgmma has a place for every token, whatever M.
+TEST(LaunchConfig, WgmmaTakesTheSharedMemoryOfAllTokens) {
+  const LaunchConfig config = config_of(Family::nvfp4_gemv, 2880, 2880, 2, tile(2, 1, 4, 1, 1, 2, 1, 3));
+  EXPECT_EQ(config.smem_token_bytes, 0u);
+  EXPECT_EQ(config.smem_bytes, 4u * 2 * 1280 + 16 * 68 * 4 + 16 * 16 * 256);  // of 23 steps 64 KiB hold 16 turns
 }
 
 TEST(LaunchConfig, WithoutStagedXSharedMemoryIsTheSameForEveryM) {

@@ -24,8 +24,17 @@ struct Rule {
 };
 
 const Rule kRules[] = {
-    {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1; }, [](TileConfig& t) { t.variant = 2; },
-     "variant must be"},
+    {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1; }, [](TileConfig& t) { t.variant = 3; },
+     "variant must be 0, 1 or 2"},
+    {Family::nvfp4_gemv, 4096, 4, [](TileConfig& t) { t.variant = 2, t.warps_k = 2, t.warps_n = 4, t.x_path = 3; },
+     [](TileConfig& t) { t.variant = 2, t.warps_k = 2, t.warps_n = 6, t.x_path = 3; }, "warps_n in multiples of 4"},
+    {Family::bf16_gemv, 4096, 2,
+     [](TileConfig& t) { t.variant = 2, t.warps_k = 1, t.warps_n = 16, t.stages = 3, t.x_path = 1; },
+     [](TileConfig& t) { t.variant = 2, t.warps_k = 1, t.warps_n = 16, t.stages = 3; }, "variant 2 needs staged x"},
+    {Family::bf16_gemv, 4096, 1, [](TileConfig& t) { t.warps_k = 1, t.warps_n = 16; },
+     [](TileConfig& t) { t.warps_k = 1, t.warps_n = 17; }, "warps_n must be 1..16"},
+    {Family::bf16_gemv, 4096, 1, [](TileConfig& t) { t.release = 2; }, [](TileConfig& t) { t.release = 3; },
+     "release must be 0, 1 or 2"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.rounds = 63; }, [](TileConfig& t) { t.rounds = 0; },
      "rounds must be"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.rounds = 1; }, [](TileConfig& t) { t.rounds = 64; },
@@ -47,7 +56,10 @@ const Rule kRules[] = {
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1, t.stages = 3, t.x_path = 1; },
      [](TileConfig& t) { t.variant = 1, t.warps_k = 16, t.stages = 3, t.x_path = 1; }, "x_path 1 holds 16 KiB"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.variant = 1, t.stages = 1, t.x_path = 5; },
-     [](TileConfig& t) { t.variant = 1, t.stages = 1, t.x_path = 6; }, "x_path must be 0..5"},
+     [](TileConfig& t) { t.variant = 1, t.stages = 1, t.x_path = 7; }, "x_path must be 0..6"},
+    // Two tokens of 8192 k at a time: 16 warps x 4 stages x 128 k are one turn of it.
+    {Family::nvfp4_gemv, 65536, 1, [](TileConfig& t) { t.warps_k = 16, t.stages = 4, t.x_path = 6; },
+     [](TileConfig& t) { t.warps_k = 16, t.stages = 5, t.x_path = 6; }, "x_path 6 holds 8192 k"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.stages = 1, t.x_path = 4; },
      [](TileConfig& t) { t.stages = 1, t.x_path = 5; }, "x_path 5 goes through the ring of variant 1"},
     {Family::nvfp4_gemv, 4096, 1, [](TileConfig& t) { t.stages = 8; }, [](TileConfig& t) { t.stages = 9; },
@@ -69,6 +81,31 @@ TEST(TileRules, EachIsRefusedJustPastWhatIsAllowed) {
     const Status status = make_key(problem, rule.nt, refused, true, kHopper).status();
     EXPECT_EQ(status.code(), StatusCode::unsupported) << rule.reason;
     EXPECT_THAT(status.message(), HasSubstr(rule.reason));
+  }
+}
+
+TEST(TileRules, DealtXIsForNvfp4AndOneTokenTile) {
+  TileConfig tile;
+  tile.x_path = kXDealt;
+  EXPECT_TRUE(make_key({Family::nvfp4_gemv, 64, 4096, false, true}, 1, tile, true, kHopper));
+  EXPECT_TRUE(make_key({Family::nvfp4_gemv, 64, 4096, false, false}, 1, tile, true, {80, 0}));
+  for (const auto& [family, nt] : {std::pair{Family::bf16_gemv, 1}, {Family::nvfp4_gemv, 2}, {Family::nvfp4_gemv, 4}}) {
+    const Status refused = make_key({family, 64, 4096, false, true}, nt, tile, true, kHopper).status();
+    EXPECT_EQ(refused.code(), StatusCode::unsupported);
+    EXPECT_THAT(refused.message(), HasSubstr("x_path 6 is for nvfp4_gemv with nt 1"));
+  }
+}
+
+TEST(TileRules, WgmmaIsOfSm90aAlone) {
+  TileConfig tile;
+  tile.variant = kWgmmaVariant;
+  tile.warps_k = 2, tile.warps_n = 4, tile.x_path = 1, tile.stages = 2;
+  const Problem problem{Family::nvfp4_gemv, 4096, 512, false, true};
+  EXPECT_TRUE(make_key(problem, 1, tile, true, kHopper));
+  for (const Arch& arch : {Arch{80, 0}, Arch{89, 0}, Arch{90, 0}, Arch{100, 'a'}, Arch{103, 'a'}, Arch{120, 'a'}}) {
+    const Status refused = make_key(problem, 1, tile, true, arch).status();
+    EXPECT_EQ(refused.code(), StatusCode::unsupported) << arch.text();
+    EXPECT_THAT(refused.message(), HasSubstr("has no wgmma")) << arch.text();
   }
 }
 

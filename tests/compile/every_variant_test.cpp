@@ -8,6 +8,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "kernels/shared/gemv_geometry.h"
 #include "src/catalog/catalog.h"
 #include "src/compile/nvrtc_compiler.h"
 #include "src/compile/specialize.h"
@@ -56,6 +57,11 @@ const Combination kCombinations[] = {
     {1, true, false, 1968, 2880, {.warps_k = 8, .cluster_k = 2, .stages = 2}},
     {1, false, true, 2048, 2880, {.variant = 1, .warps_k = 8, .stages = 5, .min_ctas = 2}, true},
     {1, true, true, 2048, 4096, {.variant = 1, .warps_k = 4, .warps_n = 2, .row_tiles = 2, .stages = 2, .x_path = 1, .rounds = 3}},
+    {1, false, true, 2048, 4096, {.variant = 1, .warps_k = 8, .warps_n = 2, .stages = 3, .x_path = 6}, true},
+    {1, true, true, 2048, 16384, {.warps_k = 8, .row_tiles = 2, .stages = 2, .x_path = 6, .release = 2}},
+    {1, false, true, 2048, 4096, {.variant = 2, .warps_k = 4, .warps_n = 4, .stages = 4, .x_path = 3}},
+    {2, true, true, 2048, 4096, {.variant = 2, .warps_k = 1, .warps_n = 16, .cluster_k = 4, .stages = 3, .x_path = 2, .rounds = 2}},
+    {4, false, true, 1984, 7168, {.variant = 2, .warps_k = 1, .warps_n = 8, .cluster_k = 8, .row_tiles = 2, .stages = 3, .x_path = 3, .release = 2}},
     {1, false, true, 2064, 1520, {.warps_k = 3, .warps_n = 5, .stages = 2, .release = 1}},
     {1, false, true, 28656, 14336, {.warps_k = 2, .warps_n = 2, .row_tiles = 4, .stages = 1, .x_path = 1, .rounds = 13}},
     {2, false, true, 2944, 2880, {.warps_k = 4, .warps_n = 2, .row_tiles = 2, .stages = 2, .x_path = 3, .rounds = 2}, true},
@@ -103,6 +109,8 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
   for (const Combination& one : kCombinations) {
     if (!one.everywhere && !is_one_of_each_generation(arch)) continue;
     TileConfig tile = one.tile;
+    if (tile.variant == kWgmmaVariant && !facts.has_wgmma) continue;
+    if (tile.x_path == kXDealt && family != Family::nvfp4_gemv) continue;
     if (!facts.has_clusters) tile.cluster_k = 1;
     ASSERT_NO_FATAL_FAILURE(
         check_kernel(**compiler, make_key({family, one.n, one.k, one.silu_mul, one.pdl}, one.nt, tile, true, arch)));
@@ -258,9 +266,12 @@ TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
   const TileConfig tiles[] = {{.warps_k = 8, .stages = 4},
                               {.warps_k = 8, .stages = 2, .x_path = 2, .rounds = 3},
                               {.variant = 1, .warps_k = 8, .stages = 5},
-                              {.variant = 1, .warps_k = 8, .row_tiles = 2, .stages = 3, .x_path = 3, .rounds = 2}};
+                              {.variant = 1, .warps_k = 8, .row_tiles = 2, .stages = 3, .x_path = 3, .rounds = 2},
+                              {.variant = 1, .warps_k = 8, .stages = 3, .x_path = 6},
+                              {.variant = 2, .warps_k = 2, .warps_n = 4, .stages = 3, .x_path = 3}};
   for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
     for (const TileConfig& tile : tiles) {
+      if (tile.x_path == kXDealt && family != Family::nvfp4_gemv) continue;
       const auto key = make_key({family, 4096, 8192, false, true}, 1, tile, true, {90, 'a'});
       const auto cubin = compile(*compiler_, key);
       ASSERT_TRUE(cubin) << cubin.status().text();

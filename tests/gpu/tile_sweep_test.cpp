@@ -1,5 +1,5 @@
 // Random problems over tile configurations: splits over warps and clusters, several rows and groups of rows, pipeline
-// depths, several row groups a CTA, x in shared memory, both ways for weights, both moments of releasing dependents;
+// depths, several row groups a CTA, x in shared memory, all variants, all moments of releasing dependents;
 // for each both families, silu_mul, every nt, PDL on and off.
 #include <gtest/gtest.h>
 
@@ -50,6 +50,12 @@ TileConfig async(TileConfig config, unsigned min_ctas = 1) {
   return config;
 }
 
+TileConfig wgmma(TileConfig config, unsigned x_path) {
+  config.variant = kWgmmaVariant;
+  config.x_path = x_path;
+  return config;
+}
+
 // How N fits the tiles. ragged: not at all. whole_tiles: no row is missing, but 128 does not divide N (nor its halves
 // with silu_mul). bands: 128 does, so that NVFP4 tiles take rows of four neighbourhoods.
 enum class Rows { ragged, whole_tiles, bands };
@@ -96,7 +102,7 @@ TEST_P(TileSweepTest, FamiliesFlagsNtAndPdl) {
         context.add(shape, nt, true);
         context.add(shape, nt, false);
         ASSERT_TRUE(context.warm());
-        for (const int m : {1, 8 * nt - 1, 8 * nt}) {
+        for (const int m : {1, 2, 3, 8 * nt - 1, 8 * nt}) {
           const HostProblem problem = first_tokens(full, m);
           const reference::Expected part = first_tokens(expected, m);
           const std::string what = "nt " + std::to_string(nt);
@@ -119,6 +125,7 @@ TEST_P(TileSweepShapes, CanHaveTheTile) {
       for (const int nt : {1, 2, 4}) {
         TileConfig config = GetParam().tile;
         config.row_tiles = std::min(config.row_tiles, 8u / static_cast<unsigned>(nt));
+        if (config.x_path == kXDealt && (nt > 1 || family == Family::bf16_gemv)) continue;
         const auto key = make_key({family, shape.n, shape.k, silu_mul, true}, nt, config, true, {90, 'a'});
         EXPECT_TRUE(key) << key.status().message();
       }
@@ -162,7 +169,18 @@ const auto kSweeps = testing::Values(
     Sweep{staged(async(tile(1, 1, 1, 1, 1)), kXRing), Rows::bands},
     Sweep{staged(async(tile(5, 1, 1, 1, 3), 2), kXRing), Rows::bands},
     Sweep{staged(async(in_rounds(tile(4, 2, 1, 2, 1), 3)), kXRing), Rows::bands},
-    Sweep{staged(async(in_rounds(tile(2, 1, 4, 2, 5), 2)), kXRing), Rows::bands});
+    Sweep{staged(async(in_rounds(tile(2, 1, 4, 2, 5), 2)), kXRing), Rows::bands},
+    // Dealt x, for one and two tokens; whole rows of tokens take the other way of the same kernel.
+    Sweep{staged(tile(4, 2, 1, 1, 2), kXDealt), Rows::ragged},
+    Sweep{staged(tile(3, 1, 2, 2, 1, 2), kXDealt), Rows::bands},
+    Sweep{staged(async(tile(8, 1, 1, 1, 3, 2)), kXDealt), Rows::bands},
+    Sweep{staged(async(in_rounds(tile(4, 2, 1, 2, 2), 3)), kXDealt), Rows::whole_tiles},
+    // wgmma, x whole and in chunks.
+    Sweep{wgmma(tile(2, 4, 1, 1, 2, 2), 4), Rows::bands}, Sweep{wgmma(tile(1, 8, 1, 2, 2), 4), Rows::whole_tiles},
+    Sweep{wgmma(in_rounds(tile(1, 4, 2, 1, 3), 3), 3), Rows::bands},
+    Sweep{wgmma(in_rounds(tile(2, 4, 4, 2, 2), 2), 2), Rows::bands},
+    Sweep{wgmma(in_rounds(tile(1, 16, 1, 1, 2), 2), 2), Rows::bands},
+    Sweep{wgmma(tile(4, 4, 1, 1, 1, 1), 3), Rows::bands});
 
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepTest, kSweeps, sweep_text);
 INSTANTIATE_TEST_SUITE_P(Tiles, TileSweepShapes, kSweeps, sweep_text);

@@ -48,7 +48,7 @@ TEST_F(LaunchTest, TheDriverSeesGeometryClusterAndPdl) {
   EXPECT_EQ(context->counters().launches.total(), 1u);
 }
 
-// 8 warps x 16 rows x 9 floats of partial sums, and for each token 32 steps of 256 bytes of x and 16.
+// 8 warps x 8 tokens x 20 floats of partial sums, and for each token 32 steps of 256 bytes of x and 16.
 TEST_F(LaunchTest, StagedXTakesTheSharedMemoryOfItsTokens) {
   std::string table = test_table(true);
   const std::string tile = R"("tile": {"warps_k": 8})";
@@ -57,11 +57,11 @@ TEST_F(LaunchTest, StagedXTakesTheSharedMemoryOfItsTokens) {
   const auto context = make();
   ASSERT_TRUE(warm(*context, {nvfp4(4096, 4096, 1)}));
   ASSERT_FALSE(recording.kernel_attributes().empty());
-  EXPECT_EQ(recording.kernel_attributes()[0].value, 8 * 16 * 9 * 4 + 8 * (32 * 256 + 16))
+  EXPECT_EQ(recording.kernel_attributes()[0].value, 8 * 8 * 20 * 4 + 8 * (32 * 256 + 16))
       << "the limit is for all tokens";
   for (const int m : {1, 5, 8}) {
     ASSERT_EQ(launch(*context, 4096, 4096, m).code, StatusCode::ok);
-    EXPECT_EQ(recording.launches().back().smem_bytes, 8 * 16 * 9 * 4 + static_cast<unsigned>(m) * (32 * 256 + 16)) << m;
+    EXPECT_EQ(recording.launches().back().smem_bytes, 8 * 8 * 20 * 4 + static_cast<unsigned>(m) * (32 * 256 + 16)) << m;
   }
 }
 

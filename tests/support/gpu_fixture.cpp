@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "kernels/shared/gemv_geometry.h"
+
 namespace gemvjit::test {
 namespace {
 
@@ -39,7 +41,8 @@ Shared& shared() {
 }
 
 // A tuning table for every target that gives one tile to all shapes that can have it, and the default tile to the rest.
-// Where a tile of several row tiles has too many accumulators for nt, that nt gets fewer row tiles.
+// Where a tile of several row tiles has too many accumulators for nt, that nt gets fewer row tiles; where x cannot be
+// dealt, it is direct.
 std::string tuning_table(const TileConfig& tile) {
   nlohmann::json defaults = nlohmann::json::array();
   for (const char* family : {"nvfp4_gemv", "bf16_gemv"}) {
@@ -47,13 +50,16 @@ std::string tuning_table(const TileConfig& tile) {
       nlohmann::json fields;
       for (const TileField& field : tile_fields()) fields[field.name] = tile.*field.member;
       fields["row_tiles"] = std::min(tile.row_tiles, 8u / static_cast<unsigned>(nt));
+      if (tile.x_path == kXDealt && (nt > 1 || family == std::string_view("bf16_gemv"))) fields["x_path"] = kXDirect;
       defaults.push_back({{"family", family}, {"nt", nt}, {"tile", fields}});
     }
     defaults.push_back({{"family", family}, {"tile", nlohmann::json::object()}});
   }
   const std::string arch = fmt::format("sm_{}", shared().gpu->sm());
+  nlohmann::json archs = {arch + "a"};
+  if (tile.variant != kWgmmaVariant) archs.insert(archs.end(), {arch + "f", arch});
   const nlohmann::json table = {{"schema", 1},
-                                {"archs", {arch + "a", arch + "f", arch}},
+                                {"archs", archs},
                                 {"measurements", nlohmann::json::object()},
                                 {"entries", nlohmann::json::array()},
                                 {"defaults", defaults}};

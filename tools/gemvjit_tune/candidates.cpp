@@ -13,12 +13,13 @@ namespace gemvjit::tools {
 namespace {
 
 constexpr std::array kWarpsK = {1u, 2u, 4u, 8u, 16u};
-constexpr std::array kWarpsN = {1u, 2u, 4u, 8u};
+constexpr std::array kWarpsN = {1u, 2u, 4u, 8u, 12u, 16u};  // above 8 for wgmma only
 constexpr std::array kRowTiles = {1u, 2u, 4u};
 constexpr std::array kClusterK = {1u, 2u, 4u, 8u};
 constexpr std::array kStages = {1u, 2u, 3u, 4u, 6u, 8u, 12u, 15u};
-constexpr std::array kVariants = {0u, 1u};
-constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u, 5u};
+constexpr std::array kVariants = {0u, 1u, 2u};
+constexpr std::array kXPaths = {0u, 1u, 2u, 3u, 4u, 5u, 6u};
+constexpr std::array kReleases = {0u, 1u, 2u};
 constexpr std::array kMinCtas = {1u, 2u, 3u, 4u};
 constexpr unsigned kMaxRounds = 63;
 constexpr double kSqueeze = 1.6;  // of the registers that min_ctas leaves, what may still compile without spilling
@@ -29,11 +30,15 @@ struct StepFacts {
 };
 StepFacts step_facts(Family family) { return family == Family::bf16_gemv ? StepFacts{64, 2048} : StepFacts{128, 1152}; }
 
+bool is_staged(const TileConfig& tile) { return tile.x_path >= 1 && tile.x_path <= 4; }
+bool has_ring(const TileConfig& tile) { return tile.variant != kDirectVariant; }
+
 // Registers of a thread, a least-squares fit to what NVRTC 13.0 used for 375 configurations on sm_90a without spilling
-// (off by 6 to 13, root mean square).
+// (off by 6 to 13, root mean square); of wgmma, which has no fragments of x, and dealt x by a few.
 double registers_of(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
-  const bool async = tile.variant == kAsyncVariant, staged = tile.x_path != 0 && tile.x_path != kXRing;
+  const bool async = has_ring(tile), staged = is_staged(tile);
   const bool through_ring = tile.x_path == kXRing;
+  if (tile.variant == kWgmmaVariant) return 44 + 26.0 * tile.row_tiles + 4.0 * tile.row_tiles * c.nt;
   const double nt = c.nt, row_tiles = tile.row_tiles, held = async ? 0 : row_tiles * tile.stages;
   if (c.family == Family::bf16_gemv) {
     return 31 + 3.3 * row_tiles * nt + 11 * row_tiles +
@@ -76,11 +81,10 @@ SmLimits sm_limits(const Arch& arch) {
 // CTAs that an SM holds at a time, by registers, threads and shared memory (estimates).
 double resident_ctas(const TuneCase& c, const SmLimits& sm, const TileConfig& tile, unsigned rounds, const Shape& s) {
   const StepFacts step = step_facts(c.family);
-  const bool async = tile.variant == kAsyncVariant;
   const double registers = std::min(registers_of(c, tile, rounds), registers_allowed(s.threads * tile.min_ctas));
-  const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * tile.row_tiles * 16 * (8.0 * c.nt + 1) * 4;
+  const double partials = (rounds > 1 ? 2.0 : 1.0) * s.warps * (tile.row_tiles * 16 + 4) * 8.0 * c.nt * 4;
   const double x_slot = tile.x_path == kXRing ? 16.0 * c.nt * step.k : 0;
-  const double ring = async ? tile.stages * s.warps * (tile.row_tiles * step.bytes * 1.1 + x_slot) : 0;
+  const double ring = has_ring(tile) ? tile.stages * s.warps * (tile.row_tiles * step.bytes * 1.1 + x_slot) : 0;
   return std::min(
       {65536.0 / (s.threads * registers), sm.threads / s.threads, sm.smem / (1024 + partials + ring + s.x_staged)});
 }
@@ -97,11 +101,12 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   s.steps = ceil_div(c.k, static_cast<std::int64_t>(step.k));
   s.steps_a_warp = ceil_div(s.steps, static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k);
   s.x_bytes = 16.0 * c.nt * static_cast<double>(c.k) / tile.cluster_k;
-  s.x_staged = tile.x_path == 0 || tile.x_path == kXRing ? 0 : std::min(s.x_bytes, 8192.0 * (1u << tile.x_path));
+  s.x_staged = is_staged(tile)          ? std::min(s.x_bytes, 8192.0 * (1u << tile.x_path))
+               : tile.x_path == kXDealt ? std::min(s.x_bytes / 4, 4.0 * kDealtMaxK)
+                                        : 0;
   const double room = std::floor(resident_ctas(c, sm_limits(machine.arch), tile, rounds, s));
   s.resident = std::max(1.0, std::min(room, static_cast<double>(s.ctas_a_sm)));
-  const double all =
-      static_cast<double>(s.steps_a_warp) * (tile.variant == kAsyncVariant ? rounds : 1);  // the ring runs ahead
+  const double all = static_cast<double>(s.steps_a_warp) * (has_ring(tile) ? rounds : 1);  // the ring runs ahead
   const double depth = std::min(static_cast<double>(tile.stages), all);
   s.in_flight = s.resident * s.warps * depth * tile.row_tiles * step.bytes;
   s.weight_bytes_a_cta = static_cast<double>(rows) / 16 * step.bytes * static_cast<double>(s.steps) / tile.cluster_k;
@@ -112,20 +117,22 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   constexpr double kFixed = 1.2, kSmBytesAUs = 35000, kEnough = 40 * 1024, kLatency = 0.8, kL2BytesAUs = 100000,
                    kStagedBytesAUs = 30000;
   constexpr double kLanesAUs = 128 * 1750, kEnoughWarps = 16;
-  const bool bf16 = c.family == Family::bf16_gemv, async = tile.variant == kAsyncVariant;
+  const bool bf16 = c.family == Family::bf16_gemv, async = has_ring(tile), wgmma = tile.variant == kWgmmaVariant;
   const double on_sm = static_cast<double>(s.ctas_a_sm), turns = rounds;
   const double bytes = on_sm * s.weight_bytes_a_cta;
   const double waves = std::ceil(on_sm / s.resident);
   // Reading x: by each group of warps over N in each round; staged: once a CTA if all of it fits, else once a round.
   const double tokens = c.nt == 1 ? 0.4 : 1;  // of nt 1 the mean of 1 and 8 tokens
-  const bool reads_by_warp = tile.x_path == 0 || tile.x_path == kXRing;
+  const bool reads_by_warp = s.x_staged == 0;
   const double x_readers = reads_by_warp ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
   const double x = on_sm * x_readers * s.x_bytes * tokens / kL2BytesAUs;
   const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
   // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
-  const double shared = 1.0 * c.nt / tile.row_tiles * (tile.x_path == 0 ? 1.0 : 0.8);
-  const double instructions =
-      bf16 ? 0.4 + 0.4 / tile.row_tiles + 0.5 * shared : 2.6 + 0.8 / tile.row_tiles + 0.8 * shared;
+  const double shared = wgmma ? 0.4 * c.nt : 1.0 * c.nt / tile.row_tiles * (tile.x_path == 0 ? 1.0 : 0.8);
+  const double instructions = bf16 ? 0.4 + 0.4 / tile.row_tiles + 0.5 * shared
+                              : tile.x_path == kXDealt
+                                  ? 2.5 + 0.4 / tile.row_tiles + 0.4 * shared  // between the ways of 2 and of 8 tokens
+                                  : 2.6 + 0.8 / tile.row_tiles + 0.8 * shared;
   const double weights = bytes / (bf16 ? 2 : 0.5625);
   const double decode = weights * instructions / (kLanesAUs * std::min(1.0, s.resident * s.warps / kEnoughWarps));
   const double steps = static_cast<double>(s.steps_a_warp);
@@ -134,10 +141,10 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   // Staged x comes in before anything is computed, each time it is staged.
   const double stagings = reads_by_warp ? 0 : waves * (s.x_staged < s.x_bytes ? turns : 1);
   const double staging = stagings * (0.3 + s.x_bytes * tokens / kStagedBytesAUs);
-  const double cluster = tile.cluster_k > 1 ? 0.8 + 0.25 * tile.cluster_k : 0;
+  const double cluster = tile.cluster_k > 1 ? 0.4 + 0.1 * tile.cluster_k : 0;
   const double sums = turns * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
   return kFixed + std::max({stream, decode, latency}) + sums * (async ? 0.5 : 1) + (async ? 0.3 : 0) + staging +
-         (tile.release != 0 ? 0.3 : 0);
+         (tile.release == 1 ? 0.3 : 0);
 }
 
 bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile, unsigned rounds, const Shape& s) {
@@ -145,15 +152,20 @@ bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile,
   if (s.steps < static_cast<std::int64_t>(tile.warps_k) * tile.cluster_k && tile.warps_k * tile.cluster_k > 2) {
     return false;  // 2
   }
-  const double ahead = static_cast<double>(s.steps_a_warp) * (tile.variant == kAsyncVariant ? rounds : 1);
+  const double ahead = static_cast<double>(s.steps_a_warp) * (has_ring(tile) ? rounds : 1);
   for (const unsigned fewer : kStages) {
     if (fewer < tile.stages && fewer >= ahead) return false;  // 2
   }
   const bool could_be_smaller = tile.row_tiles > 1 || tile.warps_n > 1 || rounds > 1;
-  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;             // 3
-  if (tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
+  if (could_be_smaller && s.ctas * 4 < machine.sm_count * 3ll) return false;  // 3
+  const bool wgmma = tile.variant == kWgmmaVariant;
+  if (!wgmma && tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
+  if (wgmma && (!is_staged(tile) || tile.warps_n % kWarpgroupWarps != 0)) return false;
+  if (!wgmma && tile.warps_n > 8) return false;
+  if (wgmma && s.x_staged < s.x_bytes && tile.x_path < 4) return false;  // 8
+  if (tile.x_path == kXDealt && (c.family != Family::nvfp4_gemv || c.nt != 1)) return false;
   if (tile.x_path == kXRing && tile.variant != kAsyncVariant) return false;
-  if (tile.x_path > 1 && tile.x_path != kXRing && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
+  if (tile.x_path > 1 && is_staged(tile) && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
   const double room = tile.min_ctas > 1 ? kSqueeze : 1.1;
   if (registers_of(c, tile, rounds) > room * registers_allowed(s.threads * tile.min_ctas)) return false;  // 7
   const double step_bytes = step_facts(c.family).bytes;
@@ -211,10 +223,7 @@ void for_each_tile(Visit visit) {
 
 // The kinds that pick_diverse takes by turns.
 auto kind_of(const TileConfig& tile) {
-  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k,
-                         tile.x_path == 0        ? 0
-                         : tile.x_path == kXRing ? 2
-                                                 : 1,
+  return std::make_tuple(tile.variant, tile.row_tiles, tile.warps_k, is_staged(tile) ? 1u : tile.x_path,
                          tile.cluster_k > 1, tile.min_ctas > 1);
 }
 
@@ -315,8 +324,9 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   step(kRowTiles, tile.row_tiles, vary(&TileConfig::row_tiles));
   step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
   if (tile.variant == kAsyncVariant && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
+  if (tile.x_path == 0) vary (&TileConfig::x_path)(kXDealt);
   step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
-  vary (&TileConfig::release)(tile.release == 0 ? 1 : 0);
+  for (const unsigned release : kReleases) vary (&TileConfig::release)(release);
   for (const unsigned value :
        std::set<unsigned>{std::max(1u, tile.rounds / 2), std::max(1u, tile.rounds - 1),
                           std::min(kMaxRounds, tile.rounds + 1), std::min(kMaxRounds, tile.rounds * 2)}) {
@@ -328,7 +338,7 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   // Two fields at once where one alone changes the work of a CTA.
   for (const auto& [warps_k, warps_n] :
        {std::pair{tile.warps_k * 2, tile.warps_n / 2}, std::pair{tile.warps_k / 2, tile.warps_n * 2}}) {
-    if (warps_k < 1 || warps_n < 1 || warps_k > 16 || warps_n > 8) continue;
+    if (warps_k < 1 || warps_n < 1 || warps_k > 16 || warps_n > 16) continue;
     Configuration one = configuration;
     one.tile.warps_k = warps_k, one.tile.warps_n = warps_n;
     found.push_back(one);

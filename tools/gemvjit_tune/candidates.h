@@ -7,11 +7,12 @@
 //      warp's steps;
 //   3. it leaves a quarter of the SMs without a CTA though smaller row groups would not (row_tiles, warps_n or rounds
 //      above 1);
-//   4. it splits K over a cluster though N alone gives each SM a CTA;
+//   4. it splits K over a cluster though N alone gives each SM a CTA (but for wgmma, whose x a cluster shares out);
 //   5. the weights in flight on an SM are less than 8 KiB (or half of all that it reads), or more than 224 KiB;
 //   6. x gets twice the shared memory that it needs, or more;
 //   7. it needs (an estimate) a tenth more registers than its threads can have, so that it would spill; with min_ctas,
-//      which makes the compiler look for another way, six tenths more.
+//      which makes the compiler look for another way, six tenths more;
+//   8. it multiplies by wgmma with x in chunks though a smaller share or more shared memory would hold it whole.
 //
 // The model adds up, in microseconds: a fixed cost; the largest of the time to stream the weights and x (with few bytes
 // in flight: in proportion less bandwidth), to decode and multiply them (with few warps: in proportion less issue), and
@@ -46,7 +47,7 @@ double in_flight_bytes(const TuneCase& c, const Machine& machine, const TileConf
 int differing_fields(const TileConfig& a, const TileConfig& b);
 
 // All that the rules leave, pdl on, release 0, best by the model first. They may still be none that the catalog knows.
-// Release 1 and pdl off are tried later, on what did well (neighbours, the search's final).
+// Release 1 and 2 and pdl off are tried later, on what did well (neighbours, the search's final).
 std::vector<Candidate> enumerate_candidates(const TuneCase& c, const Machine& machine);
 
 // Whether the catalog has a kernel for it on this target.

@@ -222,6 +222,7 @@ class Nvfp4Weights {
         float& sum = acc[r][0][i];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        sum *= static_cast<float>(1 << kDealtSpare);
       }
     }
   }

@@ -4,8 +4,8 @@
 // 2^-126 times their values, with no multiplication of their own (Nvfp4Weights::compute).
 //
 // For products to be far from the ends of FP32's range, a token's x is multiplied by a power of two that brings the
-// largest exponent of what the CTA has of it to kTopExponent. Products of values up to 2^-110 times the largest then
-// are normal numbers.
+// largest exponent of what the CTA has of it to kDealtTopExponent (kernels/shared/gemv_geometry.h). Products of values
+// up to 2^-110 times the largest then are normal numbers.
 #pragma once
 
 #include "kernels/device/ptx_warp.cuh"
@@ -39,7 +39,7 @@ class DealtX : public XPathBase {
   __device__ __forceinline__ U32x4 fragment(int, int piece) const { return ld_shared_16(at_ + piece * 16); }
   __device__ __forceinline__ TokenFragments tokens(int piece) const { return fragments_of(*this, piece); }
 
-  // What a token's sums of products are multiplied by, beside their scales, for the decoder's usual power of two.
+  // What a token's sums of products are multiplied by, beside their scales. It is applied to the scale: see dealt_up.
   __device__ __forceinline__ float factor(int token) const { return factors_[token]; }
 
  private:
@@ -51,7 +51,6 @@ class DealtX : public XPathBase {
   static constexpr int kVectors = Chunks::kSteps * Weights::kStepK / 8;
   static constexpr int kVectorsAThread = (kVectors + kThreads - 1) / kThreads;  // of a token
   static constexpr int kWarps = kThreads / kWarpSize;
-  static constexpr int kTopExponent = 119;  // then a factor is at most 2^127
   static_assert(kWarps <= 16);
 
   // The chunk that begins at `turn` into the area; ends with a barrier.
@@ -83,11 +82,10 @@ class DealtX : public XPathBase {
     for (int token = 0; token < kDealtTokens; ++token) {
       if (token >= m_) break;
       const u32 largest = warp_max(lane < kWarps ? ld_shared_4(area_ + kMaximaAt + (token * 16 + lane) * 4) : 0);
-      // x times 2^up, in two steps, since 2^up may be beyond the range of BF16.
-      const int exponent = static_cast<int>(largest >> 7) - 127;
-      const int up = min_of(kTopExponent - exponent, 2 * kTopExponent), first_up = up / 2, second_up = up - first_up;
+      // In two steps each: 2^up may be beyond the range of BF16, and 2^-up of normal FP32.
+      const int up = dealt_up(static_cast<int>(largest >> 7)), first_up = up / 2, second_up = up - first_up;
       const u32 first = bf16_power_of_two(first_up), second = bf16_power_of_two(second_up);
-      factors_[token] = power_of_two(kUsualExponent - first_up) * power_of_two(-second_up);
+      factors_[token] = power_of_two(dealt_factor_exponent(first_up)) * power_of_two(-second_up);
 #pragma unroll
       for (int i = 0; i < kVectorsAThread; ++i) {
         const int vector = threadIdx.x + i * kThreads;
@@ -100,8 +98,6 @@ class DealtX : public XPathBase {
     }
     __syncthreads();
   }
-  static constexpr int kUsualExponent = 119;  // 2^126 of the codes by 2^-7 of kDecodeFactor
-
   __device__ static __forceinline__ float power_of_two(int exponent) {
     return __uint_as_float(static_cast<u32>(exponent + 127) << 23);
   }
@@ -109,7 +105,6 @@ class DealtX : public XPathBase {
     return static_cast<u32>(exponent + 127) << 7 | static_cast<u32>(exponent + 127) << 23;
   }
   __device__ static __forceinline__ u32 max_of(u32 a, u32 b) { return a > b ? a : b; }
-  __device__ static __forceinline__ int min_of(int a, int b) { return a < b ? a : b; }
 
   u32 area_;
   const u16* x_;

@@ -111,6 +111,17 @@ inline constexpr int gemv_dealt_bytes(long long k, int step_k, const GemvGeometr
   return kDealtTokens * gemv_dealt_token_bytes(k, step_k, g) + kDealtExtraBytes;
 }
 
+// Dealt x travels as x * 2^up, `up` such that the largest exponent of a token becomes kDealtTopExponent; Inf and NaN
+// stay what they are. Codes count 2^-126 of their values, and sums are kept kDealtSpare powers of two lower than
+// kDecodeFactor wants, so that a sum's factor, a scale of at most 448 times 2^dealt_factor_exponent(up), is finite for
+// every up.
+inline constexpr int kDealtTopExponent = 119, kDealtSpare = 9;
+inline constexpr int dealt_up(int largest_exponent_field) {
+  const int up = kDealtTopExponent + 127 - largest_exponent_field, most = 2 * kDealtTopExponent, least = -8;
+  return up > most ? most : up < least ? least : up;
+}
+inline constexpr int dealt_factor_exponent(int up) { return 126 - 7 - kDealtSpare - up; }
+
 // Whether some CTA's chunks of staged x, which are whole turns, end past K.
 inline constexpr bool gemv_x_passes_k(long long k, int step_k, const GemvGeometry& g) {
   const int chunk = gemv_x_chunk_turns(k, step_k, g);

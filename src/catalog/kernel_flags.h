@@ -21,7 +21,7 @@ namespace gemvjit {
   X(row_tiles, kRowTiles, 27,  4, 1, "16-row MMA tiles of a warp over N: 1, 2 or 4")                        \
   X(stages,    kStages,   31,  4, 4, "steps of weights a warp keeps in flight, 1..8 (variant 1, 2: 15)")    \
   X(x_path,    kXPath,    35,  3, 0, "x: 0 to registers; 1..4 staged, 8 KiB << x_path a time; 5 ring; 6 dealt") \
-  X(release,   kRelease,  38,  2, 0, "dependents released: 0 first instruction, 1 last, 2 once x is there") \
+  X(release,   kRelease,  38,  2, 0, "dependents released: 0 first, 1 last, 2 once whole staged x is there") \
   X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")            \
   X(min_ctas,  kMinCtas,  46,  4, 1, "CTAs that an SM's registers must have room for, 1..8")
 // clang-format on

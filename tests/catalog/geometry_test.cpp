@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -175,6 +176,27 @@ TEST(Geometry, DealtXHoldsTwoTokensOfWholeTurns) {
   EXPECT_EQ(gemv_x_token_bytes(1000, kNvfp4StepK, g), 0);
   g.x_path = kXDirect;
   EXPECT_EQ(gemv_dealt_bytes(1000, kNvfp4StepK, g), 0);
+}
+
+// For every exponent that the largest x of a token can have, Inf's and NaN's among them: x' stays finite where x is, no
+// factor is Inf or zero, with the largest scale neither, and a block's sum (16 products of at most 6 * 2^-126 * x')
+// times it is what the true sum needs.
+TEST(Geometry, DealtXStaysInRangeForEveryExponent) {
+  for (int field = 0; field <= 255; ++field) {
+    const int up = dealt_up(field), first = up / 2, second = up - first;
+    const int exponent = std::min(field, 254) - 127;
+    EXPECT_LE(exponent + up, kDealtTopExponent) << field;
+    for (const int step : {first, second}) EXPECT_TRUE(step >= -126 && step <= 127) << "2^" << step << " as BF16";
+    const float factor = std::ldexp(1.0f, dealt_factor_exponent(first)) * std::ldexp(1.0f, -second);
+    EXPECT_TRUE(std::isfinite(factor) && factor > 0) << field;
+    EXPECT_TRUE(std::isfinite(factor * 448.0f)) << field;
+    EXPECT_EQ(factor * (1.0f / 512) * 512, factor) << field << ": the smallest scale loses nothing";
+    EXPECT_EQ(std::ilogb(factor) + up - 126 + 7 + kDealtSpare, 0) << field;
+    EXPECT_TRUE(std::isfinite(16 * 6 * std::ldexp(1.0f, -126) * std::ldexp(2.0f, kDealtTopExponent) * (factor * 448)))
+        << field;
+    EXPECT_TRUE(field < 9 || exponent + up == kDealtTopExponent) << field;
+  }
+  EXPECT_EQ(dealt_up(255), dealt_up(254)) << "Inf and NaN count as the largest finite exponent";
 }
 
 // What a warp's lanes write: 16 bytes a lane and 8 rows of codes and 4 of scales (NVFP4), 2 x 16 bytes (BF16).

@@ -258,8 +258,8 @@ Loads count_loads(const std::string& sass) {
   return loads;
 }
 
-// Weights are requested before the wait, kStages steps of them, activations only after it: in both ways for weights and
-// both for x.
+// Weights are requested before the wait, kStages steps of them, activations only after it: in every variant and way for
+// x but the ring.
 TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
   const auto disassembler = test::find_nvdisasm();
   if (disassembler.empty()) GTEST_SKIP() << "no nvdisasm found (CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)";

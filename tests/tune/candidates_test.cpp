@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/shared/gemv_geometry.h"
 #include "tools/gemvjit_tune/case_plan.h"
 
 namespace gemvjit::tools {
@@ -65,6 +66,29 @@ TEST(Candidates, AFewAreOfSeveralKinds) {
   std::set<std::pair<unsigned, unsigned>> kinds;
   for (const Configuration& one : seeds_of(c, true, 8)) kinds.insert({one.tile.warps_k, one.tile.row_tiles});
   EXPECT_GE(kinds.size(), 3u);
+}
+
+// wgmma where the target has it, with four warps side by side and x in shared memory; dealt x where a kernel serves two
+// tokens; each takes part in what is tried.
+TEST(Candidates, WgmmaAndDealtXWhereTheyCanBe) {
+  const auto count = [](const TuneCase& c, const Machine& machine, auto is_one) {
+    const auto picked = pick_diverse(c, machine, enumerate_candidates(c, machine), 60);
+    return std::count_if(picked.begin(), picked.end(), [&](const Configuration& one) { return is_one(one.tile); });
+  };
+  const auto is_wgmma = [](const TileConfig& tile) { return tile.variant == kWgmmaVariant; };
+  const auto is_dealt = [](const TileConfig& tile) { return tile.x_path == kXDealt; };
+  const TuneCase many = {Family::nvfp4_gemv, 10240, 8192, false, 4}, few = {Family::nvfp4_gemv, 28672, 4096, false, 1};
+  EXPECT_GT(count(many, kH200, is_wgmma), 0);
+  EXPECT_EQ(count(many, {{100, 'a'}, 148}, is_wgmma), 0);
+  EXPECT_EQ(count(many, kH200, is_dealt), 0);
+  EXPECT_GT(count(few, kH200, is_dealt), 0);
+  EXPECT_GT(count(few, {{120, 'a'}, 188}, is_dealt), 0);
+  for (const Candidate& one : enumerate_candidates(many, kH200)) {
+    const TileConfig& tile = one.configuration.tile;
+    if (!is_wgmma(tile)) continue;
+    EXPECT_EQ(tile.warps_n % 4, 0u);
+    EXPECT_TRUE(tile.x_path >= 1 && tile.x_path <= 4);
+  }
 }
 
 TEST(Candidates, SeedsKeepRoomForNeighboursInAThoroughSearch) {

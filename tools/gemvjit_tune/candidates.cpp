@@ -34,11 +34,19 @@ bool is_staged(const TileConfig& tile) { return tile.x_path >= 1 && tile.x_path 
 bool has_ring(const TileConfig& tile) { return tile.variant != kDirectVariant; }
 
 // Registers of a thread, a least-squares fit to what NVRTC 13.0 used for 375 configurations on sm_90a without spilling
-// (off by 6 to 13, root mean square); of wgmma, which has no fragments of x, and dealt x by a few.
+// (off by 6 to 13, root mean square); of wgmma, which has no fragments of x, from a few.
+// Dealt x is held in registers while it is staged.
 double registers_of(const TuneCase& c, const TileConfig& tile, unsigned rounds) {
   const bool async = has_ring(tile), staged = is_staged(tile);
   const bool through_ring = tile.x_path == kXRing;
   if (tile.variant == kWgmmaVariant) return 44 + 26.0 * tile.row_tiles + 4.0 * tile.row_tiles * c.nt;
+  if (tile.x_path == kXDealt) {
+    const double k = std::min<double>(static_cast<double>(c.k) / tile.cluster_k, kDealtMaxK);
+    const double staging = 60 + k / 32 / (tile.warps_k * tile.warps_n);
+    TileConfig direct = tile;
+    direct.x_path = kXDirect;
+    return std::max(staging, registers_of(c, direct, rounds));
+  }
   const double nt = c.nt, row_tiles = tile.row_tiles, held = async ? 0 : row_tiles * tile.stages;
   if (c.family == Family::bf16_gemv) {
     return 31 + 3.3 * row_tiles * nt + 11 * row_tiles +
@@ -66,6 +74,7 @@ struct Shape {
   unsigned threads = 0, warps = 0;
   double resident = 1, in_flight = 0, weight_bytes_a_cta = 0;
   double x_bytes = 0, x_staged = 0;  // all that a CTA reads of x, with all tokens; the shared memory that x gets
+  bool x_is_whole = true;            // in that memory
 };
 
 // What an SM has. Of the targets served those with 99 KiB of shared memory for a CTA hold 1536 threads.
@@ -104,6 +113,7 @@ Shape shape_of(const TuneCase& c, const Machine& machine, const TileConfig& tile
   s.x_staged = is_staged(tile)          ? std::min(s.x_bytes, 8192.0 * (1u << tile.x_path))
                : tile.x_path == kXDealt ? std::min(s.x_bytes / 4, 4.0 * kDealtMaxK)
                                         : 0;
+  s.x_is_whole = s.x_staged >= (tile.x_path == kXDealt ? s.x_bytes / 4 : s.x_bytes);
   const double room = std::floor(resident_ctas(c, sm_limits(machine.arch), tile, rounds, s));
   s.resident = std::max(1.0, std::min(room, static_cast<double>(s.ctas_a_sm)));
   const double all = static_cast<double>(s.steps_a_warp) * (has_ring(tile) ? rounds : 1);  // the ring runs ahead
@@ -124,7 +134,7 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   // Reading x: by each group of warps over N in each round; staged: once a CTA if all of it fits, else once a round.
   const double tokens = c.nt == 1 ? 0.4 : 1;  // of nt 1 the mean of 1 and 8 tokens
   const bool reads_by_warp = s.x_staged == 0;
-  const double x_readers = reads_by_warp ? tile.warps_n * turns : s.x_staged < s.x_bytes ? turns : 1.2;
+  const double x_readers = reads_by_warp ? tile.warps_n * turns : s.x_is_whole ? 1.2 : turns;
   const double x = on_sm * x_readers * s.x_bytes * tokens / kL2BytesAUs;
   const double stream = bytes / (kSmBytesAUs * std::min(1.0, s.in_flight / kEnough)) + x;
   // Lane instructions of a weight: decoding it, and the x fragments and products that row tiles share.
@@ -139,7 +149,7 @@ double model_of(const TuneCase& c, const TileConfig& tile, unsigned rounds, cons
   const double turns_of_ring = async ? std::ceil(turns * steps / tile.stages) : turns * std::ceil(steps / tile.stages);
   const double latency = waves * turns_of_ring * kLatency;
   // Staged x comes in before anything is computed, each time it is staged.
-  const double stagings = reads_by_warp ? 0 : waves * (s.x_staged < s.x_bytes ? turns : 1);
+  const double stagings = reads_by_warp ? 0 : waves * (s.x_is_whole ? 1 : turns);
   const double staging = stagings * (0.3 + s.x_bytes * tokens / kStagedBytesAUs);
   const double cluster = tile.cluster_k > 1 ? 0.4 + 0.1 * tile.cluster_k : 0;
   const double sums = turns * waves * (0.2 + 0.02 * tile.warps_k * tile.row_tiles * c.nt / s.resident + cluster);
@@ -162,7 +172,7 @@ bool survives(const TuneCase& c, const Machine& machine, const TileConfig& tile,
   if (!wgmma && tile.cluster_k > 1 && (rounds > 1 || s.ctas_n >= machine.sm_count)) return false;  // 4
   if (wgmma && (!is_staged(tile) || tile.warps_n % kWarpgroupWarps != 0)) return false;
   if (!wgmma && tile.warps_n > 8) return false;
-  if (wgmma && s.x_staged < s.x_bytes && tile.x_path < 4) return false;  // 8
+  if (wgmma && !s.x_is_whole && tile.x_path < 4) return false;  // 8
   if (tile.x_path == kXDealt && (c.family != Family::nvfp4_gemv || c.nt != 1)) return false;
   if (tile.x_path == kXRing && tile.variant != kAsyncVariant) return false;
   if (tile.x_path > 1 && is_staged(tile) && s.x_bytes <= 8192.0 * (1u << (tile.x_path - 1))) return false;  // 6
@@ -325,6 +335,7 @@ std::vector<Configuration> neighbours(const Configuration& configuration) {
   step(kXPaths, tile.x_path, vary(&TileConfig::x_path));
   if (tile.variant == kAsyncVariant && tile.x_path == 0) vary (&TileConfig::x_path)(kXRing);
   if (tile.x_path == 0) vary (&TileConfig::x_path)(kXDealt);
+  if (tile.x_path == kXDealt) vary (&TileConfig::x_path)(kXDirect);
   step(kWarpsN, tile.warps_n, vary(&TileConfig::warps_n));
   for (const unsigned release : kReleases) vary (&TileConfig::release)(release);
   for (const unsigned value :

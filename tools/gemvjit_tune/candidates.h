@@ -12,7 +12,7 @@
 //   6. x gets twice the shared memory that it needs, or more;
 //   7. it needs (an estimate) a tenth more registers than its threads can have, so that it would spill; with min_ctas,
 //      which makes the compiler look for another way, six tenths more;
-//   8. it multiplies by wgmma with x in chunks though a smaller share or more shared memory would hold it whole.
+//   8. it multiplies by wgmma with x in chunks though more shared memory would hold it whole.
 //
 // The model adds up, in microseconds: a fixed cost; the largest of the time to stream the weights and x (with few bytes
 // in flight: in proportion less bandwidth), to decode and multiply them (with few warps: in proportion less issue), and

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "kernels/shared/gemv_geometry.h"
 #include "src/compile/specialize.h"
 #include "tools/gemvjit_tune/candidates.h"
 
@@ -50,13 +51,18 @@ std::optional<Configuration> with_nearest_stages(const TuneCase& c, Configuratio
   return best;
 }
 
+// A rank of the shared memory that x gets.
+unsigned x_memory(const TileConfig& tile) {
+  return tile.x_path == kXDealt ? 2 : tile.x_path == kXRing ? 1 : tile.x_path;
+}
+
 // Rule 4.
 std::optional<Configuration> nearest_candidate(const TuneCase& c, const Configuration& start, const Chip& to) {
   std::optional<Configuration> best;
   double best_us = std::numeric_limits<double>::infinity();
   for (const Candidate& one : enumerate_candidates(c, {to.archs.front(), to.sm_count})) {
     const TileConfig& tile = one.configuration.tile;
-    if (tile.variant > start.tile.variant || tile.x_path > start.tile.x_path) continue;
+    if (tile.variant > start.tile.variant || x_memory(tile) > x_memory(start.tile)) continue;
     if (tile.cluster_k > start.tile.cluster_k) continue;
     const double us = one.model_us * (1 + kDearerAField * differing_fields(tile, start.tile));
     Configuration candidate{tile, start.pdl};
@@ -189,7 +195,7 @@ std::optional<Configuration> predict(const TuneCase& c, const Configuration& mea
   const bool known = from.gb_per_s > 0 && to.gb_per_s > 0;
   const double ratio = known ? (to.gb_per_s / to.sm_count) / (from.gb_per_s / from.sm_count) : 1;
   const double wanted = ratio * in_flight_bytes(c, {from.archs.front(), from.sm_count}, measured.tile);
-  for (;; --made.tile.x_path) {  // 3
+  for (;; made.tile.x_path = made.tile.x_path > kXRing - 1 ? kXDirect : made.tile.x_path - 1) {  // 3
     if (const auto found = with_nearest_stages(c, made, measured.tile.stages, wanted, to)) return found;
     if (made.tile.x_path == 0) break;
   }

@@ -72,7 +72,7 @@ class DirStore final : public CubinStore {
   void count(std::uint64_t StoreStats::*counter);
   bool first_time(std::set<std::string>& seen, const std::string& what);
   void warn_of_unusable(const EntryId& id, const Status& problem);
-  void list_directory_of(const std::string& arch_name, std::vector<ListedEntry>& listed) const;
+  void list_below(const std::string& arch_directory, std::vector<ListedEntry>& listed) const;
   void list_file(const std::string& path, std::vector<ListedEntry>& listed) const;
 
   std::string root_;
@@ -189,15 +189,20 @@ void DirStore::list_file(const std::string& path, std::vector<ListedEntry>& list
   listed.push_back(std::move(item));
 }
 
-void DirStore::list_directory_of(const std::string& arch_name, std::vector<ListedEntry>& listed) const {
-  const std::string directory = version_directory(root_) + "/" + arch_name;
-  const auto names = list_directory(directory);
-  if (!names) {
+// The entries in a target's folders. What cannot be listed is a problem of its own, but for what is gone by now.
+void DirStore::list_below(const std::string& arch_directory, std::vector<ListedEntry>& listed) const {
+  const auto names_in = [&](const std::string& directory) {
+    auto names = list_directory(directory);
+    if (names) return std::move(names).value();
     if (names.status().code() != StatusCode::not_found) listed.push_back({directory, 0, {}, names.status()});
-    return;
-  }
-  for (const std::string& name : *names) {
-    if (is_entry_file_name(name)) list_file(directory + "/" + name, listed);
+    return std::vector<std::string>();
+  };
+  for (const std::string& part : names_in(arch_directory)) {
+    if (!is_fan_out_name(part)) continue;
+    const std::string directory = arch_directory + "/" + part;
+    for (const std::string& name : names_in(directory)) {
+      if (is_entry_file_name(name)) list_file(directory + "/" + name, listed);
+    }
   }
 }
 
@@ -210,7 +215,7 @@ Result<std::vector<ListedEntry>> DirStore::list() {
       return names.status();
     }
     for (const std::string& name : *names) {
-      if (Arch::parse(name)) list_directory_of(name, listed);
+      if (Arch::parse(name)) list_below(version_directory(root_) + "/" + name, listed);
     }
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::out_of_memory, fmt::format("no memory for all entries of the cache {}", root_));

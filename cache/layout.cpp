@@ -10,6 +10,7 @@ namespace gemvjit {
 namespace {
 
 constexpr std::string_view entry_suffix = ".entry";
+constexpr std::size_t fan_out_digits = 2;
 constexpr std::size_t digest_digits = 16;  // enough to tell apart what one key was ever compiled from
 
 bool is_lower_hex(std::string_view text) {
@@ -27,8 +28,12 @@ std::string key_text_without_arch(const KernelKey& key) {
 
 std::string version_directory(const std::string& root) { return fmt::format("{}/v{}", root, entry_format_version); }
 
+std::string arch_directory(const std::string& root, const Arch& arch) {
+  return version_directory(root) + "/" + arch.text();
+}
+
 std::string entry_directory(const std::string& root, const EntryId& id) {
-  return version_directory(root) + "/" + id.key.arch.text();
+  return arch_directory(root, id.key.arch) + "/" + to_hex(id.digest).substr(0, fan_out_digits);
 }
 
 std::string entry_file_name(const EntryId& id) {
@@ -50,6 +55,8 @@ bool is_entry_file_name(std::string_view name) {
   // `name` still ends in '-': with any architecture behind it, it must read as a key.
   return KernelKey::parse(std::string(name) + "sm_90").is_ok();
 }
+
+bool is_fan_out_name(std::string_view name) { return name.size() == fan_out_digits && is_lower_hex(name); }
 
 bool is_temporary_file_name(std::string_view name) {
   if (!name.starts_with(temporary_file_prefix)) return false;

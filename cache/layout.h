@@ -1,7 +1,9 @@
 // Every path name of the cache, and how to read it back.
 //
-//   <root>/v1/<arch>/n<N>-k<K>-nt<NT>-f<flags>-<first 16 hex digits of the digest>.entry
-//   <root>/v1/<arch>/.tmp-<pid>-<16 hex digits>    being published; not an entry
+//   <root>/v1/<arch>/<first 2>/n<N>-k<K>-nt<NT>-f<flags>-<first 16 hex digits of the digest>.entry
+//   <root>/v1/<arch>/<first 2>/.tmp-<pid>-<16 hex digits>    being published; not an entry
+//
+// The 256 folders of a target keep each short where there are very many entries.
 #pragma once
 
 #include <string>
@@ -11,10 +13,12 @@
 
 namespace gemvjit {
 
-std::string entry_directory(const std::string& root, const EntryId& id);  // <root>/v1/<arch>
+std::string arch_directory(const std::string& root, const Arch& arch);    // <root>/v1/<arch>
+std::string entry_directory(const std::string& root, const EntryId& id);  // <root>/v1/<arch>/<first 2>
 std::string entry_path(const std::string& root, const EntryId& id);
 std::string entry_file_name(const EntryId& id);
 bool is_entry_file_name(std::string_view name);
+bool is_fan_out_name(std::string_view name);  // two lower-case hex digits
 bool is_temporary_file_name(std::string_view name);
 std::string version_directory(const std::string& root);  // <root>/v1
 

@@ -117,9 +117,15 @@ TEST(Layout, PathsOfAnEntry) {
   EntryId id{example, {}};
   for (int i = 0; i < 32; ++i) id.digest[i] = static_cast<std::uint8_t>(0xE0 + i);
   EXPECT_EQ(version_directory("/c"), "/c/v1");
-  EXPECT_EQ(entry_directory("/c", id), "/c/v1/sm_90a");
+  EXPECT_EQ(arch_directory("/c", id.key.arch), "/c/v1/sm_90a");
+  EXPECT_EQ(entry_directory("/c", id), "/c/v1/sm_90a/e0");
   EXPECT_EQ(entry_file_name(id), "n4096-k14336-nt1-f0000000000002022-e0e1e2e3e4e5e6e7.entry");
-  EXPECT_EQ(entry_path("/c", id), "/c/v1/sm_90a/n4096-k14336-nt1-f0000000000002022-e0e1e2e3e4e5e6e7.entry");
+  EXPECT_EQ(entry_path("/c", id), "/c/v1/sm_90a/e0/n4096-k14336-nt1-f0000000000002022-e0e1e2e3e4e5e6e7.entry");
+}
+
+TEST(Layout, TellsFanOutFoldersFromOtherNames) {
+  for (const char* name : {"00", "e0", "ff", "9a"}) EXPECT_TRUE(is_fan_out_name(name)) << name;
+  for (const char* name : {"", "0", "000", "E0", "g0", "..", "0/"}) EXPECT_FALSE(is_fan_out_name(name)) << name;
 }
 
 TEST(Layout, TellsEntriesFromOtherNames) {

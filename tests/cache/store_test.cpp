@@ -235,7 +235,9 @@ TEST_F(DirStoreTest, ListTellsWholeFromDamagedSortedByPath) {
   std::filesystem::resize_file(store->path_of(make_entry(72).id), 100);
   // What is not the cache's own is passed over.
   dir_.write("cache/v1/sm_90a/notes.txt", "x");
-  dir_.write("cache/v1/sm_90a/.tmp-1-0123456789abcdef", "x");
+  dir_.write("cache/v1/sm_90a/00/notes.txt", "x");
+  dir_.write("cache/v1/sm_90a/00/.tmp-1-0123456789abcdef", "x");
+  dir_.write("cache/v1/sm_90a/other/" + entry_file_name(make_entry(64).id), "x");
   dir_.write("cache/v1/README", "x");
   dir_.write("cache/v2/sm_90a/n1", "x");
 
@@ -351,9 +353,10 @@ TEST_F(DirStoreTest, EntryThatCouldNotBeReadBackIsNotPublished) {
 }
 
 TEST_F(DirStoreTest, OldTemporariesAreSweptAndYoungOnesLeft) {
-  const std::string old = dir_.write("cache/v1/sm_90a/.tmp-1-0123456789abcdef", "x");
-  const std::string young = dir_.write("cache/v1/sm_90a/.tmp-2-0123456789abcdef", "x");
-  const std::string not_ours = dir_.write("cache/v1/sm_90a/.tmpfile", "x");
+  const std::string folder = entry_directory("cache", make_entry(64).id) + "/";
+  const std::string old = dir_.write(folder + ".tmp-1-0123456789abcdef", "x");
+  const std::string young = dir_.write(folder + ".tmp-2-0123456789abcdef", "x");
+  const std::string not_ours = dir_.write(folder + ".tmpfile", "x");
   const std::time_t two_hours_ago = std::time(nullptr) - 7200;
   const utimbuf times{two_hours_ago, two_hours_ago};
   for (const std::string& path : {old, not_ours}) ASSERT_EQ(utime(path.c_str(), &times), 0);

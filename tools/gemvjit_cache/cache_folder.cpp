@@ -35,7 +35,7 @@ bool is_named(const ListedEntry& listed, const std::optional<KernelKey>& key, co
   const std::string stem = path.stem().string();
   const std::size_t dash = stem.rfind('-');
   if (!is_entry_file_name(path.filename().string()) || dash == std::string::npos) return false;
-  if (key) return key->text() == stem.substr(0, dash) + "-" + path.parent_path().filename().string();
+  if (key) return key->text() == stem.substr(0, dash) + "-" + path.parent_path().parent_path().filename().string();
   const std::string digits = stem.substr(dash + 1);  // the digest's first
   return digits.starts_with(prefix) || prefix.starts_with(digits);
 }

@@ -2,12 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "cache/root_safety.h"
+#include "cache/size_limit.h"
 #include "src/catalog/arch.h"
 
 namespace gemvjit {
 namespace {
 
 constexpr int no_device = -1;
+
+// Memory only where there is no folder, or one that another user could have put kernels into.
+std::unique_ptr<CubinStore> open_store(const ContextOptions& options, Log log) {
+  if (options.cache_dir.empty()) return make_memory_store();
+  if (const Status safe = check_cache_root(options.cache_dir, options.cache_trust); !safe) {
+    log.warning("{}; kernels are kept in memory only", safe.message());
+    return make_memory_store();
+  }
+  SizeLimit limit;
+  limit.max_bytes = options.cache_max_bytes;
+  return make_size_limited_store(make_dir_store(options.cache_dir, log), limit, log);
+}
 
 }  // namespace
 
@@ -28,9 +42,7 @@ Dependencies default_dependencies() {
     GEMVJIT_TRY_ASSIGN(auto nvrtc, cuda::load_nvrtc(search, sm, purpose));
     return make_nvrtc_compiler(std::move(nvrtc));
   };
-  dependencies.store = [](const std::string& root, Log log) {
-    return root.empty() ? make_memory_store() : make_dir_store(root, std::move(log));
-  };
+  dependencies.store = open_store;
   return dependencies;
 }
 
@@ -63,7 +75,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       dependencies_(std::move(dependencies)),
       log_(std::move(log)),
       tables_(std::move(tables)),
-      store_(dependencies_.store(options_.cache_dir, log_)),
+      store_(dependencies_.store(options_, log_)),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

@@ -23,7 +23,7 @@ namespace gemvjit {
 struct Dependencies {
   std::function<Result<std::shared_ptr<const cuda::DriverApi>>(const std::string& purpose)> driver;
   CompilerFactory compiler;
-  std::function<std::unique_ptr<CubinStore>(const std::string& root, Log log)> store;  // root "": memory only
+  std::function<std::unique_ptr<CubinStore>(const ContextOptions& options, Log log)> store;
 };
 // libcuda, NVRTC (where to look is read from the environment now) and the cache of the root.
 Dependencies default_dependencies();

@@ -54,6 +54,24 @@ Result<int> choose_compile_threads(const OptionRequest& request, const Environme
   return refuse(option::compile_threads, option::compile_threads.variable, *text);
 }
 
+Result<std::uint64_t> choose_cache_max_bytes(const EnvironmentReader& environment) {
+  constexpr std::uint64_t least = std::uint64_t{1} << 20;
+  const std::optional<std::string> text = variable_of(option::cache_max_bytes, environment);
+  if (!text) return ContextOptions{}.cache_max_bytes;
+  std::uint64_t bytes = 0;
+  const char* end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, bytes);
+  if (parsed.ec == std::errc() && parsed.ptr == end && (bytes == 0 || bytes >= least)) return bytes;
+  return refuse(option::cache_max_bytes, option::cache_max_bytes.variable, *text);
+}
+
+Result<CacheTrust> choose_cache_trust(const EnvironmentReader& environment) {
+  const std::string text = variable_of(option::cache_trust, environment).value_or("owner");
+  if (text == "owner") return CacheTrust::owner;
+  if (text == "shared") return CacheTrust::shared;
+  return refuse(option::cache_trust, option::cache_trust.variable, text);
+}
+
 Result<LogLevel> choose_log_level(const OptionRequest& request, const EnvironmentReader& environment) {
   if (request.log_level) return *request.log_level;
   LogLevel level = LogLevel::warning;
@@ -94,6 +112,8 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   options.device = request.device;
   options.compile_on_miss = request.compile_on_miss;
   options.cache_dir = choose_cache(request, environment);
+  GEMVJIT_TRY_ASSIGN(options.cache_max_bytes, choose_cache_max_bytes(environment));
+  GEMVJIT_TRY_ASSIGN(options.cache_trust, choose_cache_trust(environment));
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);
   options.dump_dir = choose_folder(request.dump_dir, option::dump_dir, environment);
   GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));

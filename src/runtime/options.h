@@ -5,11 +5,13 @@
 // docs/configuration.md shows the same table; a test holds the two together.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "cache/root_safety.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
 
@@ -19,6 +21,9 @@ namespace gemvjit {
 #define GEMVJIT_RUNTIME_OPTIONS(X)                                                                                    \
   X(cache_dir, "GEMVJIT_CACHE_DIR", "$XDG_CACHE_HOME/gemvjit, else $HOME/.cache/gemvjit, else memory only",           \
     "folder of compiled kernels")                                                                                     \
+  X(cache_max_bytes, "GEMVJIT_CACHE_MAX_BYTES", "1073741824 (1 GiB)",                                                 \
+    "bytes that cache_dir may hold, at least 1048576; 0 for no cap")                                                  \
+  X(cache_trust, "GEMVJIT_CACHE_TRUST", "owner", "who may write cache_dir: owner (this user alone) or shared")        \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
   X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
@@ -55,6 +60,8 @@ struct ContextOptions {
   int device = device_current;
   bool compile_on_miss = false;
   std::string cache_dir;  // "": memory only
+  std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;  // 0: no cap
+  CacheTrust cache_trust = CacheTrust::owner;
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;

@@ -145,6 +145,25 @@ TEST_F(CacheCli, ADamagedEntryIsCalledDamagedByItsName) {
   EXPECT_EQ(entry_files(cache_dir_).size(), 1u);
 }
 
+TEST_F(CacheCli, GcRemovesByTargetAgeAndSize) {
+  for (int i = 1; i <= 3; ++i) put_entry(64 * i, {static_cast<std::uint8_t>(i), 1, 2});
+  EXPECT_EQ(cache({"gc"}).exit_code, 2) << "nothing said";
+  for (const char* wrong : {"x", "1T", "-1", "99999999999999999999"}) {
+    EXPECT_EQ(cache({"gc", "--max-bytes", wrong}).exit_code, 2) << wrong;
+  }
+  EXPECT_EQ(cache({"gc", "--max-age", "1w"}).exit_code, 2);
+  EXPECT_EQ(cache({"gc", "--arch", "ampere"}).exit_code, 2);
+  EXPECT_EQ(document(cache({"gc", "--max-age", "1d", "--json"}))["removed"].size(), 0u);
+  EXPECT_EQ(document(cache({"gc", "--arch", "sm_120a", "--json"}))["kept"], 3);
+  const auto dry = document(cache({"gc", "--max-bytes", "1", "--dry-run", "--json"}));
+  EXPECT_EQ(dry["removed"].size(), 3u);
+  EXPECT_EQ(entry_files(cache_dir_).size(), 3u);
+  const ProgramOutput output = cache({"gc", "--arch", "sm_90a", "--max-bytes", "0K"});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_TRUE(contains(output.out, "3 entries of")) << output.out;
+  EXPECT_TRUE(entry_files(cache_dir_).empty());
+}
+
 TEST_F(CacheCli, AFolderInAnEntrysPlaceIsRemovedByHand) {
   put_entry(64, {0xab, 0xcd, 0x01});
   const std::filesystem::path file = entry_files(cache_dir_).at(0);

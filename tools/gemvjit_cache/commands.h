@@ -16,6 +16,8 @@ struct CacheArguments {
   bool json = false;
   std::vector<std::string> selectors;  // show: one, rm: any number; a key's text or the first digits of a digest
   bool all = false, damaged = false;   // rm
+  std::string max_bytes, max_age, gc_arch;  // gc: as typed
+  bool dry_run = false;                     // gc
 };
 
 ExitCode list_entries(const CacheArguments& arguments);
@@ -23,6 +25,7 @@ ExitCode show_entry(const CacheArguments& arguments);
 ExitCode verify_entries(const CacheArguments& arguments);
 ExitCode show_stats(const CacheArguments& arguments);
 ExitCode remove_entries(const CacheArguments& arguments);
+ExitCode collect_entries(const CacheArguments& arguments);
 ExitCode show_path(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
 

@@ -20,6 +20,7 @@ constexpr Command commands[] = {
     {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries},
     {"stats", "number and size of entries by target and family", show_stats},
     {"rm", "remove entries", remove_entries},
+    {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
     {"path", "print the cache folder", show_path},
     {"doctor", "what the library finds here: cache, NVRTC, driver, tuning tables; exit 5 if of no use", run_doctor},
 };
@@ -37,6 +38,16 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->type_name("KEY-OR-DIGEST-PREFIX")
         ->required()
         ->expected(1);
+  }
+  if (name == "gc") {
+    command.add_option("--max-bytes", arguments.max_bytes, "keep what was used last, up to so many bytes (K, M, G)")
+        ->type_name("SIZE");
+    command.add_option("--max-age", arguments.max_age, "remove what was not used for so long (s, m, h, d)")
+        ->type_name("TIME");
+    command.add_option("--arch", arguments.gc_arch, "only entries of this target; alone: all of them")
+        ->type_name("TARGET");
+    command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
+    command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }
   if (name == "rm") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests")

@@ -1,0 +1,273 @@
+#include "cache/size_limit.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include "cache/layout.h"
+#include "cache/usage_ledger.h"
+#include "src/base/files.h"
+
+namespace gemvjit {
+namespace {
+
+constexpr int lock_patience_ms = 5000;
+constexpr std::int64_t scan_is_old_after = 24 * 3600;  // files may come and go without the ledger
+constexpr std::int64_t thrash_seconds = 600;
+constexpr std::uint64_t entry_overhead = 1024;  // more than an entry's header takes
+
+std::uint64_t digest_bits_of(const std::string& file_name) {
+  const std::size_t dot = file_name.rfind('.'), dash = file_name.rfind('-');
+  return std::stoull(file_name.substr(dash + 1, dot - dash - 1), nullptr, 16);  // is_entry_file_name has looked
+}
+
+std::uint64_t digest_bits_of(const EntryId& id) { return digest_bits_of(entry_file_name(id)); }
+
+void scan_folder(const std::string& folder, const std::string& arch, std::vector<CachedFile>& files) {
+  const auto names = list_directory(folder);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (!is_entry_file_name(name)) continue;
+    struct stat info {};
+    const std::string path = folder + "/" + name;
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    files.push_back(
+        {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
+  }
+}
+
+std::uint64_t bytes_of(const std::vector<CachedFile>& files) {
+  std::uint64_t total = 0;
+  for (const CachedFile& file : files) total += file.bytes;
+  return total;
+}
+
+void sort_by_use(std::vector<CachedFile>& files) {
+  std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {
+    return a.last_used != b.last_used ? a.last_used < b.last_used : a.path < b.path;
+  });
+}
+
+std::uint64_t free_bytes_of(const std::string& path) {
+  std::string place = path;
+  struct statvfs info {};
+  while (::statvfs(place.c_str(), &info) != 0) {
+    const std::size_t slash = place.rfind('/');
+    if (slash == std::string::npos || slash == 0) return std::numeric_limits<std::uint64_t>::max();
+    place.resize(slash);
+  }
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+class Limited final : public SizeLimitedStore {
+ public:
+  Limited(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log, SizeLimitHooks hooks)
+      : inner_(std::move(inner)),
+        limit_(limit),
+        log_(std::move(log)),
+        hooks_(std::move(hooks)),
+        ledger_(version_directory(inner_->root()) + "/usage") {
+    if (!hooks_.now) hooks_.now = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
+    if (!hooks_.free_bytes) hooks_.free_bytes = free_bytes_of;
+  }
+
+  std::optional<Entry> get(const EntryId& id) override {
+    std::optional<Entry> entry = inner_->get(id);
+    if (entry && is_limited()) use(id);
+    return entry;
+  }
+  Status put(const Entry& entry) override;
+  Status remove(const EntryId& id) override { return inner_->remove(id); }  // the next scan sees it
+  Result<std::vector<ListedEntry>> list() override { return inner_->list(); }
+  std::string path_of(const EntryId& id) const override { return inner_->path_of(id); }
+  std::string root() const override { return inner_->root(); }
+  StoreStats stats() const override { return inner_->stats(); }
+  SizeLimitStats size_stats() const override {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+ private:
+  bool is_limited() const { return !inner_->root().empty(); }
+  void use(const EntryId& id);
+  Status reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present);
+  void make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest);
+  void warn_once(bool& warned, const std::string& message);
+
+  std::unique_ptr<CubinStore> inner_;
+  SizeLimit limit_;
+  Log log_;
+  SizeLimitHooks hooks_;
+  UsageLedger ledger_;
+  mutable std::mutex mutex_;  // guards what follows; held for no file operation
+  SizeLimitStats stats_;
+  std::set<std::uint64_t> in_use_;
+  bool thrash_warned_ = false, full_warned_ = false;
+};
+
+// The first use by this process is stamped: often enough to know what is used, seldom enough to cost nothing.
+void Limited::use(const EntryId& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!in_use_.insert(digest_bits_of(id)).second) return;
+  }
+  const timespec times[2] = {{static_cast<std::time_t>(hooks_.now()), 0}, {0, UTIME_OMIT}};
+  (void)::utimensat(AT_FDCWD, inner_->path_of(id).c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+void Limited::warn_once(bool& warned, const std::string& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (warned) return;
+    warned = true;
+  }
+  log_.warning("{}", message);
+}
+
+// Evicts until `bytes` more leave a tenth of the cap free, as far as what is not in use allows.
+void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest) {
+  auto files = scan_cache(inner_->root());
+  if (!files) return;
+  usage.total_bytes = bytes_of(*files);
+  usage.scanned_at = hooks_.now();
+  if (usage.total_bytes + bytes <= limit_.max_bytes) return;  // the ledger was behind
+  const std::uint64_t room = limit_.max_bytes / 10 * 9;
+  sort_by_use(*files);
+  for (const CachedFile& file : *files) {
+    if (usage.total_bytes + bytes <= room) break;
+    {
+      const std::lock_guard lock(mutex_);
+      if (file.digest_bits == keep_digest || in_use_.count(file.digest_bits) != 0) continue;
+    }
+    if (!remove_file(file.path)) continue;
+    usage.total_bytes -= std::min(usage.total_bytes, file.bytes);
+    usage.note_eviction(file.digest_bits, usage.scanned_at);
+    const std::lock_guard lock(mutex_);
+    ++stats_.evictions;
+  }
+}
+
+Status Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present) {
+  const std::uint64_t digest = digest_bits_of(entry.id);
+  bool full = false, thrashed = false;
+  (void)ledger_.update(lock_patience_ms, [&](Usage& usage) {
+    const std::int64_t now = hooks_.now();
+    if (usage.scanned_at == 0 || now - usage.scanned_at > scan_is_old_after || usage.scanned_at > now) {
+      const auto files = scan_cache(inner_->root());
+      if (files) usage.total_bytes = bytes_of(*files), usage.scanned_at = now;
+    }
+    thrashed = usage.was_evicted_since(digest, now - thrash_seconds);
+    const std::uint64_t more = bytes - std::min(bytes, present);
+    if (usage.total_bytes + more > limit_.max_bytes) make_room(usage, more, digest);
+    full = usage.total_bytes + more > limit_.max_bytes;
+    if (!full) usage.total_bytes += more;
+  });
+  if (thrashed) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++stats_.thrashed;
+    }
+    warn_once(thrash_warned_,
+              fmt::format("{} was evicted from the cache {} minutes ago or less and is needed again: its "
+                          "cap of {} bytes is too small for what is used (said once)",
+                          entry.id.key.text(), thrash_seconds / 60, limit_.max_bytes));
+  }
+  if (!full) return Status::ok();
+  return {StatusCode::cache_not_writable,
+          fmt::format("the cache {} is at its cap of {} bytes and all of it is in use", root(), limit_.max_bytes)};
+}
+
+Status Limited::put(const Entry& entry) {
+  if (!is_limited()) return inner_->put(entry);
+  const std::uint64_t bytes = entry.cubin.bytes.size() + entry_overhead;
+  Status status;
+  if (hooks_.free_bytes(root()) < limit_.keep_free_bytes + bytes) {
+    status = {StatusCode::cache_not_writable, fmt::format("writing to the cache {} would leave less than {} bytes free",
+                                                          root(), limit_.keep_free_bytes)};
+  } else if (limit_.max_bytes != 0) {
+    // The ledger lives in a folder that the first put makes.
+    (void)make_directories(version_directory(root()));
+    struct stat info {};
+    const bool there = ::lstat(path_of(entry.id).c_str(), &info) == 0;
+    status = reserve(entry, bytes, there ? static_cast<std::uint64_t>(info.st_size) : 0);
+  }
+  if (!status) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++stats_.refused;
+    }
+    warn_once(full_warned_, fmt::format("kernels are compiled but not kept (said once): {}", status.message()));
+    return status;
+  }
+  status = inner_->put(entry);
+  if (!status && limit_.max_bytes != 0) {
+    (void)ledger_.update(lock_patience_ms,
+                         [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, bytes); });
+  }
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<SizeLimitedStore> make_size_limited_store(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log,
+                                                          SizeLimitHooks hooks) {
+  return std::make_unique<Limited>(std::move(inner), limit, std::move(log), std::move(hooks));
+}
+
+Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
+  std::vector<CachedFile> files;
+  const std::string versioned = version_directory(root);
+  const auto archs = list_directory(versioned);
+  if (!archs) {
+    if (archs.status().code() == StatusCode::not_found) return files;
+    return archs.status();
+  }
+  for (const std::string& arch : *archs) {
+    if (!Arch::parse(arch)) continue;
+    const auto parts = list_directory(versioned + "/" + arch);
+    if (!parts) continue;
+    for (const std::string& part : *parts) {
+      if (is_fan_out_name(part)) scan_folder(versioned + "/" + arch + "/" + part, arch, files);
+    }
+  }
+  return files;
+}
+
+Result<Collected> collect_garbage(const std::string& root, const CollectRequest& request) {
+  GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root));
+  sort_by_use(files);
+  std::uint64_t total = bytes_of(files);
+  Collected result;
+  for (const CachedFile& file : files) {
+    const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
+    const bool is_old = request.max_age_seconds && request.now - file.last_used > *request.max_age_seconds;
+    const bool is_too_much = request.max_bytes && total > *request.max_bytes;
+    const bool only_arch = !request.arch.empty() && !request.max_age_seconds && !request.max_bytes;
+    bool removed = is_asked_for && (is_old || is_too_much || only_arch);
+    if (removed && !request.dry_run) removed = remove_file(file.path).is_ok();
+    if (removed) {
+      total -= file.bytes;
+      result.removed_bytes += file.bytes;
+      result.removed.push_back(file);
+    } else {
+      ++result.kept;
+    }
+  }
+  result.kept_bytes = total;
+  if (!request.dry_run && !result.removed.empty()) {
+    (void)UsageLedger(version_directory(root) + "/usage").update(lock_patience_ms, [&](Usage& usage) {
+      usage.total_bytes = total;
+      usage.scanned_at = request.now;
+    });
+  }
+  return result;
+}
+
+}  // namespace gemvjit

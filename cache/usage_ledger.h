@@ -1,0 +1,43 @@
+// UsageLedger: how many bytes a cache folder holds and what was evicted from it lately, in one small file that all
+// processes share under a kernel lock, so that a cap holds for all of them without reading the folder at each write.
+//
+//   <root>/v1/usage := "GEMVUSE\n" total:u64 scanned_at:i64 next:u64 evicted[128]:{digest:u64 when:i64} checksum:32
+//   bytes
+//
+// It is advice: a lost, torn or foreign ledger is made anew from a scan, and where no lock can be had nothing is kept.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace gemvjit {
+
+struct Usage {
+  struct Evicted {
+    std::uint64_t digest = 0;  // the digits of the digest that are in an entry's file name
+    std::int64_t when = 0;     // unix seconds
+  };
+  std::uint64_t total_bytes = 0;
+  std::int64_t scanned_at = 0;  // unix seconds; 0: never
+  std::uint64_t next = 0;       // where the next eviction is noted
+  std::array<Evicted, 128> evicted{};
+
+  void note_eviction(std::uint64_t digest, std::int64_t when);
+  // Whether the digest was evicted at or after `since`.
+  bool was_evicted_since(std::uint64_t digest, std::int64_t since) const;
+};
+
+class UsageLedger {
+ public:
+  explicit UsageLedger(std::string path) : path_(std::move(path)) {}
+  // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
+  // result. Waits at most `patience_ms` for the lock. False, without a call, where there is no lock to be had.
+  bool update(int patience_ms, const std::function<void(Usage&)>& change) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace gemvjit

@@ -1,0 +1,104 @@
+// Which cache folders are trusted (scenarios B41, B43, B46, B47). What needs files of another user is skipped without
+// root.
+#include "cache/root_safety.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/temp_dir.h"
+
+namespace gemvjit {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uid_t kStranger = 61234;
+
+class RootSafety : public testing::Test {
+ protected:
+  std::string make(const std::string& name, mode_t mode) {
+    const std::string path = dir_.path(name);
+    std::filesystem::create_directories(path);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+  static void expect_refused(const std::string& root, CacheTrust trust, const std::string& reason) {
+    const Status status = check_cache_root(root, trust);
+    EXPECT_EQ(status.code(), StatusCode::cache_not_writable) << root;
+    EXPECT_THAT(status.message(), HasSubstr(reason));
+    EXPECT_THAT(status.message(), HasSubstr("is not used"));
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(RootSafety, OwnAndPrivateOrNotThereYet) {
+  EXPECT_TRUE(check_cache_root(make("a", 0700), CacheTrust::owner));
+  EXPECT_TRUE(check_cache_root(make("b", 0755), CacheTrust::owner));
+  EXPECT_TRUE(check_cache_root(dir_.path("missing/deeper/still"), CacheTrust::owner));
+  EXPECT_TRUE(check_cache_root(make("c", 0700) + "///", CacheTrust::owner));
+}
+
+TEST_F(RootSafety, WhatOthersMayWriteInIsRefusedWithTheRemedy) {
+  expect_refused(make("world", 0777), CacheTrust::owner, "chmod o-w");
+  expect_refused(make("world", 0777), CacheTrust::shared, "all users may write");
+  expect_refused(make("group", 0770), CacheTrust::owner, "chmod g-w");
+  EXPECT_TRUE(check_cache_root(make("group", 0770), CacheTrust::shared));
+  make("mine", 0700);
+  make("mine/v1", 0777);
+  expect_refused(dir_.path("mine"), CacheTrust::owner, "/v1");
+}
+
+TEST_F(RootSafety, AFolderAboveThatAllMayWriteInIsRefusedUnlessSticky) {
+  make("loose", 0777);
+  expect_refused(make("loose/cache", 0700), CacheTrust::owner, "loose");
+  expect_refused(dir_.path("loose/missing"), CacheTrust::owner, "loose");
+  make("sticky", 01777);
+  EXPECT_TRUE(check_cache_root(make("sticky/cache", 0700), CacheTrust::owner)) << "as below /tmp";
+}
+
+TEST_F(RootSafety, OwnLinksAreFollowedAndWhatTheyLeadToIsExamined) {
+  std::filesystem::create_directory_symlink(make("real", 0700), dir_.path("link"));
+  EXPECT_TRUE(check_cache_root(dir_.path("link"), CacheTrust::owner));
+  EXPECT_TRUE(check_cache_root(dir_.path("link/below"), CacheTrust::owner));
+  std::filesystem::create_directory_symlink(make("open", 0777), dir_.path("bad"));
+  expect_refused(dir_.path("bad"), CacheTrust::owner, "all users may write");
+  expect_refused(dir_.path("bad/below"), CacheTrust::owner, "all users may write");
+  std::filesystem::create_directory_symlink(dir_.path("gone"), dir_.path("dangling"));
+  expect_refused(dir_.path("dangling"), CacheTrust::owner, "leads nowhere");
+  std::filesystem::create_directory_symlink(dir_.path("loop"), dir_.path("loop"));
+  EXPECT_FALSE(check_cache_root(dir_.path("loop"), CacheTrust::owner));
+}
+
+TEST_F(RootSafety, AFileInItsPlaceIsNoDanger) {
+  EXPECT_TRUE(check_cache_root(dir_.write("file", "x"), CacheTrust::owner)) << "the store will say what is wrong";
+}
+
+TEST_F(RootSafety, AnotherUsersFolderOrLinkIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
+  const std::string theirs = make("theirs", 0700);
+  ASSERT_EQ(::chown(theirs.c_str(), kStranger, kStranger), 0);
+  expect_refused(theirs, CacheTrust::owner, "belongs to user 61234");
+  EXPECT_TRUE(check_cache_root(theirs, CacheTrust::shared));
+  expect_refused(theirs + "/below", CacheTrust::owner, "belongs to user 61234");
+  const std::string link = dir_.path("link");
+  std::filesystem::create_directory_symlink(make("ours", 0700), link);
+  ASSERT_EQ(::lchown(link.c_str(), kStranger, kStranger), 0);
+  expect_refused(link, CacheTrust::owner, "is a link of user 61234");
+}
+
+// Seen as another user: root's folders on the way are good, and its cache folder is not.
+TEST_F(RootSafety, RootsFoldersLeadOnButAreNotOnesOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "the files of this test are root's only where it runs as root";
+  const std::string root = make("roots", 0755);
+  EXPECT_FALSE(check_cache_root(root, CacheTrust::owner, kStranger, kStranger));
+  EXPECT_TRUE(check_cache_root(root, CacheTrust::shared, kStranger, kStranger));
+  EXPECT_TRUE(check_cache_root(root + "/mine", CacheTrust::owner, kStranger, kStranger));
+}
+
+}  // namespace
+}  // namespace gemvjit

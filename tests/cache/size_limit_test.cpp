@@ -1,0 +1,233 @@
+// The cap of a cache folder: eviction by use, what is in use stays, all processes together keep to it, thrashing is
+// told, free space is kept, and the collection for operators.
+#include "cache/size_limit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cache/layout.h"
+#include "cache/usage_ledger.h"
+#include "tests/support/temp_dir.h"
+
+namespace gemvjit {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr std::size_t kPayload = 100'000;
+
+Entry make_entry(int number, std::size_t payload = kPayload) {
+  Entry entry;
+  entry.id.key = {64 + 8 * number, 64, 1, 0, {90, 'a'}};
+  for (int i = 0; i < 4; ++i) entry.id.digest[i] = static_cast<std::uint8_t>(number >> 8 * i);
+  entry.cubin.bytes.assign(payload, static_cast<std::uint8_t>(number));
+  entry.cubin.entry_name = "kernel";
+  entry.cubin.compiler_version = "1";
+  return entry;
+}
+
+std::uint64_t entry_bytes(const std::string& root) {
+  std::uint64_t total = 0;
+  const auto files = scan_cache(root);
+  for (const CachedFile& file : *files) total += file.bytes;
+  return total;
+}
+
+class SizeLimitTest : public testing::Test {
+ protected:
+  std::unique_ptr<SizeLimitedStore> open(std::uint64_t max_bytes, std::uint64_t keep_free = 0) {
+    SizeLimitHooks hooks;
+    hooks.now = [this] { return now_.load(); };
+    hooks.free_bytes = [this](const std::string&) { return free_.load(); };
+    const Log log =
+        Log::create(LogLevel::warning, [this](LogLevel, std::string_view text) { warnings_.emplace_back(text); });
+    return make_size_limited_store(make_dir_store(root_, log), {max_bytes, keep_free}, log, hooks);
+  }
+
+  test::TempDir dir_;
+  std::string root_ = dir_.path("cache");
+  std::atomic<std::int64_t> now_ = 1'000'000;
+  std::atomic<std::uint64_t> free_ = std::uint64_t{1} << 40;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(SizeLimitTest, EvictsWhatWasUsedLeastRecently) {
+  for (int i = 0; i < 5; ++i, now_ += 10) {
+    ASSERT_TRUE(open(0)->put(make_entry(i)));
+    (void)open(0)->get(make_entry(i).id);  // stamps
+  }
+  ASSERT_TRUE(open(0)->get(make_entry(0).id)) << "now the most recently used";
+  const auto store = open(5 * kPayload + 20'000);
+  now_ += 10;
+  ASSERT_TRUE(store->put(make_entry(5)));
+  EXPECT_LE(entry_bytes(root_), 5 * kPayload + 20'000);
+  EXPECT_TRUE(store->get(make_entry(0).id));
+  EXPECT_TRUE(store->get(make_entry(5).id));
+  EXPECT_FALSE(store->get(make_entry(1).id));
+  EXPECT_FALSE(store->get(make_entry(2).id)) << "down to nine tenths, so that not every put evicts";
+  EXPECT_TRUE(store->get(make_entry(4).id));
+  EXPECT_EQ(store->size_stats().evictions, 2u);
+}
+
+TEST_F(SizeLimitTest, WhatThisProcessUsesStays) {
+  const auto store = open(3 * kPayload + 20'000);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(store->put(make_entry(i)));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(store->get(make_entry(i).id));
+  const Status full = store->put(make_entry(3));
+  EXPECT_EQ(full.code(), StatusCode::cache_not_writable);
+  EXPECT_THAT(full.message(), HasSubstr("all of it is in use"));
+  EXPECT_FALSE(store->put(make_entry(4)));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(store->get(make_entry(i).id));
+  EXPECT_EQ(store->size_stats().refused, 2u);
+  EXPECT_THAT(warnings_, SizeIs(1)) << "said once";
+  // Another process has none of them in use.
+  EXPECT_TRUE(open(3 * kPayload + 20'000)->put(make_entry(3)));
+}
+
+TEST_F(SizeLimitTest, AnEntryNeededAgainSoonAfterItsEvictionIsThrashing) {
+  const auto store = open(2 * kPayload + 20'000);
+  for (int i = 0; i < 3; ++i, now_ += 10) ASSERT_TRUE(store->put(make_entry(i)));
+  ASSERT_FALSE(store->get(make_entry(0).id));
+  EXPECT_EQ(store->size_stats().thrashed, 0u);
+  ASSERT_TRUE(store->put(make_entry(0)));
+  EXPECT_EQ(store->size_stats().thrashed, 1u);
+  EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr("is too small")));
+  now_ += 601;
+  ASSERT_TRUE(store->put(make_entry(1)));
+  EXPECT_EQ(store->size_stats().thrashed, 1u) << "that was long ago";
+}
+
+// ENOSPC by others is not waited for: entries stop before the file system is full.
+TEST_F(SizeLimitTest, KeepsFreeWhatItIsTold) {
+  const auto store = open(0, 1'000'000);
+  free_ = 1'000'000 + kPayload;
+  const Status refused = store->put(make_entry(1));
+  EXPECT_EQ(refused.code(), StatusCode::cache_not_writable);
+  EXPECT_THAT(refused.message(), HasSubstr("less than 1000000 bytes free"));
+  EXPECT_FALSE(std::filesystem::exists(root_));
+  free_ = 1'000'000 + 2 * kPayload;
+  EXPECT_TRUE(store->put(make_entry(1)));
+}
+
+TEST_F(SizeLimitTest, ALostOrTornLedgerIsMadeAnew) {
+  const std::uint64_t cap = 4 * kPayload + 20'000;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(open(cap)->put(make_entry(i)));
+  const std::string ledger = version_directory(root_) + "/usage";
+  ASSERT_TRUE(std::filesystem::exists(ledger));
+  for (int i = 4; i < 12; ++i) {
+    if (i % 2 == 0) {
+      std::filesystem::remove(ledger);
+    } else {
+      std::fstream(ledger, std::ios::in | std::ios::out | std::ios::binary).seekp(9).put('\x55');
+    }
+    ASSERT_TRUE(open(cap)->put(make_entry(i)));
+    EXPECT_LE(entry_bytes(root_), cap) << i;
+  }
+}
+
+TEST_F(SizeLimitTest, FilesThatOthersRemovedAreNoticedBeforeAnythingIsEvicted) {
+  const auto store = open(4 * kPayload + 20'000);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(store->put(make_entry(i)));
+  for (int i = 0; i < 3; ++i) std::filesystem::remove(store->path_of(make_entry(i).id));
+  ASSERT_TRUE(store->put(make_entry(5)));
+  EXPECT_EQ(store->size_stats().evictions, 0u);
+  EXPECT_TRUE(store->get(make_entry(3).id));
+}
+
+// B53. Processes, as fork makes them, that write sixteen times the cap: at no moment more than it and an entry each.
+TEST_F(SizeLimitTest, ManyProcessesKeepToTheCapTogether) {
+  constexpr int kWriters = 16, kEach = 10;
+  constexpr std::uint64_t kCap = 10 * kPayload;
+  std::vector<pid_t> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      const auto store = make_size_limited_store(make_dir_store(root_, Log::silent()), {kCap, 0}, Log::silent());
+      bool good = true;
+      for (int i = 0; i < kEach; ++i) good = store->put(make_entry(writer * kEach + i)).is_ok() && good;
+      ::_exit(good ? 0 : 1);
+    }
+    writers.push_back(pid);
+  }
+  std::uint64_t most = 0;
+  for (std::size_t running = writers.size(); running > 0;) {
+    most = std::max(most, entry_bytes(root_));
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended > 0) {
+      --running;
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+  }
+  EXPECT_GT(most, kCap / 2);
+  EXPECT_LE(most, kCap + kWriters * (kPayload + 1024));
+  EXPECT_LE(entry_bytes(root_), kCap);
+}
+
+TEST_F(SizeLimitTest, CollectsByAgeSizeAndTarget) {
+  const auto store = open(0);
+  for (int i = 0; i < 6; ++i, now_ += 100) {
+    Entry entry = make_entry(i);
+    if (i >= 4) entry.id.key.arch = {120, 'a'};
+    ASSERT_TRUE(store->put(entry));
+    ASSERT_TRUE(store->get(entry.id));
+  }
+  CollectRequest request;
+  request.now = now_;
+  request.max_age_seconds = 450;
+  request.dry_run = true;
+  auto collected = collect_garbage(root_, request);
+  ASSERT_TRUE(collected);
+  EXPECT_THAT(collected->removed, SizeIs(2));
+  EXPECT_EQ(entry_bytes(root_), collected->kept_bytes + collected->removed_bytes) << "a dry run removes nothing";
+
+  request.dry_run = false;
+  EXPECT_THAT(collect_garbage(root_, request)->removed, SizeIs(2));
+  EXPECT_THAT(*scan_cache(root_), SizeIs(4));
+  CollectRequest by_arch;
+  by_arch.arch = "sm_120a";
+  EXPECT_THAT(collect_garbage(root_, by_arch)->removed, SizeIs(2));
+  CollectRequest by_size;
+  by_size.max_bytes = kPayload + 2000;
+  collected = collect_garbage(root_, by_size);
+  EXPECT_THAT(collected->removed, SizeIs(1));
+  EXPECT_EQ(collected->removed.at(0).path, store->path_of(make_entry(2).id)) << "the one used longer ago";
+  EXPECT_EQ(collected->kept, 1u);
+  EXPECT_THAT(collect_garbage(dir_.path("nowhere"), by_size)->removed, SizeIs(0));
+}
+
+TEST(UsageLedger, IsAdviceOnly) {
+  const test::TempDir dir;
+  const UsageLedger nowhere(dir.path("missing/usage"));
+  EXPECT_FALSE(nowhere.update(0, [](Usage&) { FAIL() << "no lock, no call"; }));
+  const UsageLedger ledger(dir.path("usage"));
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    EXPECT_TRUE(ledger.update(0, [&](Usage& usage) {
+      EXPECT_EQ(usage.total_bytes, i);
+      usage.total_bytes = i + 1;
+      usage.note_eviction(i, static_cast<std::int64_t>(1000 + i));
+    }));
+  }
+  ledger.update(0, [](Usage& usage) {
+    EXPECT_TRUE(usage.was_evicted_since(199, 1199));
+    EXPECT_FALSE(usage.was_evicted_since(199, 1200));
+    EXPECT_FALSE(usage.was_evicted_since(0, 0)) << "the list is short";
+  });
+  // A link in its place is not followed, so that no other file can be made to be overwritten.
+  const std::string victim = dir.write("victim", "x");
+  std::filesystem::create_symlink(victim, dir.path("link"));
+  EXPECT_FALSE(UsageLedger(dir.path("link")).update(0, [](Usage&) {}));
+}
+
+}  // namespace
+}  // namespace gemvjit

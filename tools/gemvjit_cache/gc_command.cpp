@@ -1,0 +1,102 @@
+// gemvjit-cache gc: remove what was used least recently, by size, age or target.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <ctime>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cache/size_limit.h"
+#include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/entry_facts.h"
+
+namespace gemvjit::tools {
+namespace {
+
+struct Unit {
+  char letter;
+  std::uint64_t factor;
+};
+constexpr Unit kSizes[] = {{'K', 1u << 10}, {'M', 1u << 20}, {'G', 1u << 30}};
+constexpr Unit kTimes[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+
+// "512M": a number and one of the units; nothing for anything else or more than `most`.
+template <std::size_t Count>
+std::optional<std::uint64_t> parse(std::string text, const Unit (&units)[Count], std::uint64_t most) {
+  std::uint64_t factor = 1;
+  for (const Unit& unit : units) {
+    if (!text.empty() && text.back() == unit.letter) {
+      factor = unit.factor;
+      text.pop_back();
+      break;
+    }
+  }
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end || number > most / factor) return std::nullopt;
+  return number * factor;
+}
+
+// What the arguments ask for, or a word on what is wrong.
+std::string make_request(const CacheArguments& arguments, CollectRequest& request) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.gc_arch.empty()) {
+    return "gc needs to be told what: --max-bytes, --max-age or --arch";
+  }
+  if (!arguments.max_bytes.empty()) {
+    request.max_bytes = parse(arguments.max_bytes, kSizes, most);
+    if (!request.max_bytes) return fmt::format("--max-bytes {}: a size like 1000000, 512M or 2G", arguments.max_bytes);
+  }
+  if (!arguments.max_age.empty()) {
+    const auto seconds = parse(arguments.max_age, kTimes, most);
+    if (!seconds) return fmt::format("--max-age {}: a time like 3600, 12h or 30d", arguments.max_age);
+    request.max_age_seconds = static_cast<std::int64_t>(*seconds);
+  }
+  if (!arguments.gc_arch.empty() && !Arch::parse(arguments.gc_arch)) {
+    return fmt::format("--arch {}: a target like sm_90a", arguments.gc_arch);
+  }
+  request.arch = arguments.gc_arch;
+  request.dry_run = arguments.dry_run;
+  request.now = static_cast<std::int64_t>(std::time(nullptr));
+  return "";
+}
+
+}  // namespace
+
+ExitCode collect_entries(const CacheArguments& arguments) {
+  CollectRequest request;
+  if (const std::string wrong = make_request(arguments, request); !wrong.empty()) {
+    complain(wrong);
+    return exit_usage;
+  }
+  const CacheFolder folder = choose_cache_folder(arguments);
+  if (folder.path.empty()) {
+    complain("no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
+    return exit_environment;
+  }
+  const auto collected = collect_garbage(folder.path, request);
+  if (!collected) {
+    complain(collected.status().message());
+    return exit_environment;
+  }
+  const char* done = request.dry_run ? "would be removed" : "removed";
+  if (arguments.json) {
+    nlohmann::ordered_json removed = nlohmann::ordered_json::array();
+    for (const CachedFile& file : collected->removed) {
+      removed.push_back({{"path", file.path}, {"bytes", file.bytes}, {"last_used", file.last_used}});
+    }
+    print_json({{"dry_run", request.dry_run},
+                {"removed", removed},
+                {"removed_bytes", collected->removed_bytes},
+                {"kept", collected->kept},
+                {"kept_bytes", collected->kept_bytes}});
+    return exit_done;
+  }
+  for (const CachedFile& file : collected->removed) fmt::print("{} {}\n", done, file.path);
+  fmt::print("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes,
+             done, collected->kept, collected->kept_bytes);
+  return exit_done;
+}
+
+}  // namespace gemvjit::tools

@@ -57,6 +57,7 @@ Status create(const gemvjit_options* options, gemvjit_context** out) {
   GEMVJIT_TRY_ASSIGN(gemvjit::ContextOptions resolved,
                      gemvjit::resolve_options(request, gemvjit::process_environment()));
   GEMVJIT_TRY_ASSIGN(auto context, gemvjit::Context::create(std::move(resolved), gemvjit::default_dependencies()));
+  // cppcheck-suppress ignoredReturnValue ; it does not know aggregate initialization
   *out = new gemvjit_context{std::move(context)};
   return Status::ok();
 }

@@ -37,7 +37,7 @@ double microseconds(const Work& work) {
 
 TEST(ManyEntries, LookUpAndList) {
   const char* wish = std::getenv("GEMVJIT_TEST_ENTRIES");
-  const auto count = static_cast<std::uint32_t>(wish != nullptr ? std::atoi(wish) : 2000);
+  const auto count = static_cast<std::uint32_t>(wish != nullptr ? std::atoi(wish) : 400);
   ASSERT_GE(count, 100u);
   const test::TempDir dir;
   const std::string root = dir.path("cache");

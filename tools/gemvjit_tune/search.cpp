@@ -20,7 +20,7 @@ SearchLimits thorough_limits(std::size_t max_candidates) { return {max_candidate
 SearchLimits quick_limits(std::size_t max_candidates) { return {max_candidates, 0, 3, 1}; }
 
 CaseSearch::CaseSearch(std::vector<Configuration> seeds, const Configuration* present, IsValid is_valid,
-                       SearchLimits limits)
+                       const SearchLimits& limits)
     : seeds_(std::move(seeds)), is_valid_(std::move(is_valid)), limits_(limits) {
   if (present != nullptr && is_valid_(*present)) {
     has_present_ = true;

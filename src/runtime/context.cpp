@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cache/layered_store.h"
 #include "src/catalog/arch.h"
 
 namespace gemvjit {
@@ -63,7 +64,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       dependencies_(std::move(dependencies)),
       log_(std::move(log)),
       tables_(std::move(tables)),
-      store_(dependencies_.store(options_.cache_dir, log_)),
+      store_(make_layered_store(dependencies_.store(options_.cache_dir, log_), options_.cache_ro, log_)),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

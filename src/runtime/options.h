@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/base/status.h"
@@ -19,6 +20,7 @@ namespace gemvjit {
 #define GEMVJIT_RUNTIME_OPTIONS(X)                                                                                    \
   X(cache_dir, "GEMVJIT_CACHE_DIR", "$XDG_CACHE_HOME/gemvjit, else $HOME/.cache/gemvjit, else memory only",           \
     "folder of compiled kernels")                                                                                     \
+  X(cache_ro, "GEMVJIT_CACHE_RO", "none", "folders and bundles of kernels that are only read, with : between them")   \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
   X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
@@ -44,6 +46,7 @@ struct OptionRequest {
   int device = device_current;
   bool compile_on_miss = false;
   std::optional<std::string> cache_dir;  // "": memory only
+  std::optional<std::string> cache_ro;   // "": none
   std::optional<std::string> tuning_dir, dump_dir;
   int compile_threads = 0;  // 0: not set
   std::optional<LogLevel> log_level;
@@ -54,7 +57,8 @@ struct OptionRequest {
 struct ContextOptions {
   int device = device_current;
   bool compile_on_miss = false;
-  std::string cache_dir;  // "": memory only
+  std::string cache_dir;              // "": memory only
+  std::vector<std::string> cache_ro;  // read-only layers, in the order that they are asked
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cache/layout.h"
+#include "src/base/files.h"
 #include "src/runtime/options.h"
 #include "tools/common/printable.h"
 
@@ -77,6 +78,14 @@ std::string removal_note(const ListedEntry& listed) {
   struct stat info {};
   const bool is_folder = ::lstat(listed.path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   return is_folder && state_of(listed) == EntryState::damaged ? "; it is a folder: remove it by hand" : "";
+}
+
+Status remove_entry_file(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return {StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path)};
+  }
+  return remove_file(path);
 }
 
 EntryCounts count_states(const std::vector<ListedEntry>& entries) {

@@ -14,9 +14,9 @@ using nlohmann::json;
 
 class BundleCli : public CliTest {
  protected:
-  // A key of this version: 64 rows, `stages` steps of weights kept in flight.
+  // A key that this version makes.
   static KernelKey key(std::int64_t n = 64, int sm = 90) {
-    KernelKey parsed = *KernelKey::parse("n64-k64-nt0-f0000400008048003-sm_90a");
+    KernelKey parsed = *KernelKey::parse("n64-k4096-nt1-f0000410208848021-sm_90a");
     parsed.n = n;
     parsed.arch.sm = sm;
     return parsed;

@@ -149,7 +149,7 @@ ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::stri
   const std::optional<KernelKey> key = parsed ? std::optional(*parsed) : std::nullopt;
   if (!key && !is_digest_prefix(selector)) {
     complain(
-        fmt::format("'{}' is neither a key, such as n4096-k4096-nt1-f0000410208448021-sm_90a, nor {} to 64 hex digits "
+        fmt::format("'{}' is neither a key, such as n4096-k4096-nt1-f0000410208848021-sm_90a, nor {} to 64 hex digits "
                     "that a digest begins with; gemvjit-cache ls shows both",
                     printable(selector), shortest_prefix));
     return exit_usage;

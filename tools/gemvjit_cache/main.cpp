@@ -37,7 +37,7 @@ constexpr const char* footer =
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
     "  gemvjit-cache import kernels.gjb                        # the same into a cache of one's own\n"
-    "  gemvjit-cache explain n4096-k4096-nt1-f0000410208448021-sm_90a\n"
+    "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
     "  gemvjit-cache verify --deep --repair";
 
 void add_arguments(CLI::App& command, const std::string& name, CacheArguments& arguments) {

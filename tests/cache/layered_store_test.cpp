@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "cache/bundle.h"
 #include "cache/layout.h"
@@ -253,6 +255,27 @@ TEST_F(LayeredStoreTest, LayersAreOpenedAtFirstUse) {
   const auto store = open({dir_.path("later.gjb")});
   bundle_layer("later.gjb", {make_entry(1, 4)});
   EXPECT_EQ(answer(*store, 1), 4);
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+// The first use, which opens the layers, from many threads at once; then hits, misses and puts side by side.
+TEST_F(LayeredStoreTest, ManyThreadsUseOneStore) {
+  const auto store = open({bundle_layer("b.gjb", {make_entry(1, 4)}), folder_layer("f", {make_entry(2, 5)})});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        if (answer(*store, 1) != 4 || answer(*store, 2) != 5 || answer(*store, 100) != -1) ++wrong;
+        if (!store->put(make_entry(10 + t))) ++wrong;
+        if (store->path_of(make_entry(1).id).empty()) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(store->stats().hits, 8u * 20 * 2);
+  EXPECT_EQ(store->stats().misses, 8u * 20);
   EXPECT_THAT(warnings_, IsEmpty());
 }
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
+
+#include "cache/binary_fields.h"
 
 namespace gemvjit {
 namespace {
@@ -15,75 +16,6 @@ constexpr std::size_t prefix_size = magic.size() + 4 + 4;  // magic, version, he
 constexpr std::size_t checksum_size = std::tuple_size_v<Digest>;
 constexpr std::size_t smallest_entry = prefix_size + 8 + checksum_size;
 
-class Writer {
- public:
-  explicit Writer(Bytes& out) : out_(out) {}
-
-  template <typename Number>
-  void number(Number value) {
-    const auto bits = static_cast<std::make_unsigned_t<Number>>(value);
-    for (std::size_t i = 0; i < sizeof(Number); ++i) {
-      out_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(bits) >> (8 * i)));
-    }
-  }
-  void raw(const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const std::uint8_t*>(data);
-    out_.insert(out_.end(), bytes, bytes + size);
-  }
-  void string(std::string_view text) {
-    number(static_cast<std::uint32_t>(text.size()));
-    raw(text.data(), text.size());
-  }
-
- private:
-  Bytes& out_;
-};
-
-// Reads fields off [data, data + size). After the first one that does not fit, nothing is read any more and ok() is
-// false: the caller looks once, at the end.
-class Reader {
- public:
-  Reader(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
-
-  template <typename Number>
-  void number(Number& value) {
-    std::uint64_t bits = 0;
-    if (!claim(sizeof(Number))) return;
-    for (std::size_t i = 0; i < sizeof(Number); ++i) bits |= std::uint64_t{data_[i]} << (8 * i);
-    value = static_cast<Number>(bits);
-    advance(sizeof(Number));
-  }
-  void raw(void* out, std::size_t size) {
-    if (!claim(size)) return;
-    std::memcpy(out, data_, size);
-    advance(size);
-  }
-  void string(std::string& text) {
-    std::uint32_t size = 0;
-    number(size);
-    if (size > entry_string_limit) ok_ = false;
-    if (!claim(size)) return;
-    text.assign(reinterpret_cast<const char*>(data_), size);
-    advance(size);
-  }
-  bool ok() const { return ok_; }
-  std::size_t left() const { return left_; }
-
- private:
-  bool claim(std::size_t size) {
-    ok_ = ok_ && size <= left_;
-    return ok_;
-  }
-  void advance(std::size_t size) {
-    data_ += size;
-    left_ -= size;
-  }
-
-  const std::uint8_t* data_;
-  std::size_t left_;
-  bool ok_ = true;
-};
-
 template <typename... Args>
 Status damaged(fmt::format_string<Args...> format, Args&&... args) {
   return {StatusCode::entry_damaged, fmt::format(format, std::forward<Args>(args)...)};
@@ -91,7 +23,7 @@ Status damaged(fmt::format_string<Args...> format, Args&&... args) {
 
 Bytes encode_header(const Entry& entry) {
   Bytes header;
-  Writer out(header);
+  FieldWriter out(header);
   const KernelKey& key = entry.id.key;
   const Cubin& cubin = entry.cubin;
   out.number(key.n);
@@ -116,7 +48,7 @@ Bytes encode_header(const Entry& entry) {
 
 // The fields in the order of encode_header; then the rules that give every entry one encoding.
 Status decode_header(const std::uint8_t* data, std::size_t size, Entry& entry) {
-  Reader in(data, size);
+  FieldReader in(data, size);
   KernelKey& key = entry.id.key;
   Cubin& cubin = entry.cubin;
   std::int32_t sm = 0;
@@ -137,8 +69,8 @@ Status decode_header(const std::uint8_t* data, std::size_t size, Entry& entry) {
   in.number(cubin.resources.spill_load_bytes);
   in.number(cubin.resources.stack_bytes);
   in.number(waits);
-  in.string(cubin.entry_name);
-  in.string(cubin.compiler_version);
+  in.string(cubin.entry_name, entry_string_limit);
+  in.string(cubin.compiler_version, entry_string_limit);
   if (!in.ok()) return damaged("the header of {} bytes ends within a field, or holds too long a string", size);
   if (in.left() != 0) return damaged("{} bytes are left over at the end of the header", in.left());
 
@@ -159,7 +91,7 @@ Bytes encode_entry(const Entry& entry) {
   const Bytes header = encode_header(entry);
   Bytes bytes;
   bytes.reserve(smallest_entry + header.size() + entry.cubin.bytes.size());
-  Writer out(bytes);
+  FieldWriter out(bytes);
   out.raw(magic.data(), magic.size());
   out.number(entry_format_version);
   out.number(static_cast<std::uint32_t>(header.size()));
@@ -175,7 +107,7 @@ Result<Entry> decode_entry(const Bytes& bytes) {
   if (bytes.size() < smallest_entry) return damaged("{} bytes are too few for an entry", bytes.size());
   if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return damaged("it does not begin as an entry does");
 
-  Reader prefix(bytes.data() + magic.size(), prefix_size - magic.size());
+  FieldReader prefix(bytes.data() + magic.size(), prefix_size - magic.size());
   std::uint32_t version = 0;
   std::uint32_t header_size = 0;
   prefix.number(version);
@@ -189,7 +121,7 @@ Result<Entry> decode_entry(const Bytes& bytes) {
 
   const std::uint8_t* header = bytes.data() + prefix_size;
   const std::uint8_t* payload = header + header_size + 8;
-  Reader sizes(header + header_size, 8);
+  FieldReader sizes(header + header_size, 8);
   std::uint64_t payload_size = 0;
   sizes.number(payload_size);
   const std::size_t payload_space = bytes.size() - smallest_entry - header_size;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cache/layered_store.h"
 #include "cache/root_safety.h"
 #include "cache/size_limit.h"
 #include "src/catalog/arch.h"
@@ -75,7 +76,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       dependencies_(std::move(dependencies)),
       log_(std::move(log)),
       tables_(std::move(tables)),
-      store_(dependencies_.store(options_, log_)),
+      store_(make_layered_store(dependencies_.store(options_, log_), options_.cache_ro, log_)),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

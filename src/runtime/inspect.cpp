@@ -37,7 +37,13 @@ Result<Entry> look_at_file(const std::string& path, const EntryId& id) {
 
 Result<Entry> look_up(const Context& context, const EntryId& id) {
   const std::string path = context.store().path_of(id);
-  if (!path.empty()) return look_at_file(path, id);
+  if (!path.empty()) {
+    Result<Entry> entry = look_at_file(path, id);
+    if (entry || context.options().cache_ro.empty()) return entry;
+    // Not a file of its own, or a damaged one before a layer that is whole.
+    std::optional<Entry> found = context.store().get(id);
+    return found ? std::move(*found) : std::move(entry);
+  }
   std::optional<Entry> entry = context.store().get(id);
   if (entry) return std::move(*entry);
   return Status(StatusCode::not_found, "not in memory, and there is no cache directory");

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "cache/read_only_layer.h"
 #include "cache/store.h"
 
 namespace gemvjit {
@@ -114,6 +115,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   options.cache_dir = choose_cache(request, environment);
   GEMVJIT_TRY_ASSIGN(options.cache_max_bytes, choose_cache_max_bytes(environment));
   GEMVJIT_TRY_ASSIGN(options.cache_trust, choose_cache_trust(environment));
+  options.cache_ro = split_layer_paths(choose_folder(request.cache_ro, option::cache_ro, environment));
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);
   options.dump_dir = choose_folder(request.dump_dir, option::dump_dir, environment);
   GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));

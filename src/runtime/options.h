@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cache/root_safety.h"
 #include "src/base/log.h"
@@ -24,6 +25,7 @@ namespace gemvjit {
   X(cache_max_bytes, "GEMVJIT_CACHE_MAX_BYTES", "1073741824 (1 GiB)",                                                 \
     "bytes that cache_dir may hold, at least 1048576; 0 for no cap")                                                  \
   X(cache_trust, "GEMVJIT_CACHE_TRUST", "owner", "who may write cache_dir: owner (this user alone) or shared")        \
+  X(cache_ro, "GEMVJIT_CACHE_RO", "none", "folders and bundles of kernels that are only read, with : between them")   \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
   X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
@@ -49,6 +51,7 @@ struct OptionRequest {
   int device = device_current;
   bool compile_on_miss = false;
   std::optional<std::string> cache_dir;  // "": memory only
+  std::optional<std::string> cache_ro;   // "": none
   std::optional<std::string> tuning_dir, dump_dir;
   int compile_threads = 0;  // 0: not set
   std::optional<LogLevel> log_level;
@@ -59,9 +62,10 @@ struct OptionRequest {
 struct ContextOptions {
   int device = device_current;
   bool compile_on_miss = false;
-  std::string cache_dir;  // "": memory only
+  std::string cache_dir;                                   // "": memory only
   std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;  // 0: no cap
   CacheTrust cache_trust = CacheTrust::owner;
+  std::vector<std::string> cache_ro;  // read-only layers, in the order that they are asked
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;

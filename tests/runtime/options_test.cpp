@@ -23,6 +23,7 @@ TEST(Options, DefaultsWithoutAnEnvironment) {
   const auto options = resolve_options({}, environment_of({}));
   ASSERT_TRUE(options) << options.status().text();
   EXPECT_EQ(options->cache_dir, "");
+  EXPECT_EQ(options->cache_ro, std::vector<std::string>());
   EXPECT_EQ(options->tuning_dir, "");
   EXPECT_EQ(options->dump_dir, "");
   EXPECT_GE(options->compile_threads, 1);
@@ -34,12 +35,14 @@ TEST(Options, DefaultsWithoutAnEnvironment) {
 
 TEST(Options, TheEnvironmentOverrulesDefaults) {
   const auto options = resolve_options({}, environment_of({{"GEMVJIT_CACHE_DIR", "/c"},
+                                                           {"GEMVJIT_CACHE_RO", ":/a::/b.gjb:"},
                                                            {"GEMVJIT_TUNING_DIR", "/t"},
                                                            {"GEMVJIT_DUMP_DIR", "/d"},
                                                            {"GEMVJIT_COMPILE_THREADS", "17"},
                                                            {"GEMVJIT_LOG", "debug"}}));
   ASSERT_TRUE(options) << options.status().text();
   EXPECT_EQ(options->cache_dir, "/c");
+  EXPECT_EQ(options->cache_ro, (std::vector<std::string>{"/a", "/b.gjb"}));
   EXPECT_EQ(options->tuning_dir, "/t");
   EXPECT_EQ(options->dump_dir, "/d");
   EXPECT_EQ(options->compile_threads, 17);
@@ -49,17 +52,20 @@ TEST(Options, TheEnvironmentOverrulesDefaults) {
 TEST(Options, TheCallerOverrulesTheEnvironment) {
   OptionRequest request;
   request.cache_dir = "";
+  request.cache_ro = "";
   request.tuning_dir = "/mine";
   request.dump_dir = "";
   request.compile_threads = 3;
   request.log_level = LogLevel::off;
   const auto options = resolve_options(request, environment_of({{"GEMVJIT_CACHE_DIR", "/c"},
+                                                                {"GEMVJIT_CACHE_RO", "/a"},
                                                                 {"GEMVJIT_TUNING_DIR", "/t"},
                                                                 {"GEMVJIT_DUMP_DIR", "/d"},
                                                                 {"GEMVJIT_COMPILE_THREADS", "nonsense"},
                                                                 {"GEMVJIT_LOG", "nonsense"}}));
   ASSERT_TRUE(options) << options.status().text();
   EXPECT_EQ(options->cache_dir, "");
+  EXPECT_EQ(options->cache_ro, std::vector<std::string>());
   EXPECT_EQ(options->tuning_dir, "/mine");
   EXPECT_EQ(options->dump_dir, "");
   EXPECT_EQ(options->compile_threads, 3);

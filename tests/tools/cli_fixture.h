@@ -70,6 +70,7 @@ class CliTest : public testing::Test {
   TempDir folder_;
   std::string cache_dir_ = folder_.path("cache");
   Environment environment_{{"GEMVJIT_CACHE_DIR", cache_dir_},
+                           {"GEMVJIT_CACHE_RO", ""},
                            {"GEMVJIT_TUNING_DIR", ""},
                            {"GEMVJIT_LOG", ""},
                            {"GEMVJIT_COMPILE_THREADS", "1"},

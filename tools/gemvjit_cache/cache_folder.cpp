@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cache/layout.h"
+#include "src/base/files.h"
 #include "src/runtime/options.h"
 #include "tools/common/printable.h"
 
@@ -79,6 +80,14 @@ std::string removal_note(const ListedEntry& listed) {
   return is_folder && state_of(listed) == EntryState::damaged ? "; it is a folder: remove it by hand" : "";
 }
 
+Status remove_entry_file(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return {StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path)};
+  }
+  return remove_file(path);
+}
+
 EntryCounts count_states(const std::vector<ListedEntry>& entries) {
   EntryCounts counts;
   for (const ListedEntry& listed : entries) {
@@ -140,7 +149,7 @@ ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::stri
   const std::optional<KernelKey> key = parsed ? std::optional(*parsed) : std::nullopt;
   if (!key && !is_digest_prefix(selector)) {
     complain(
-        fmt::format("'{}' is neither a key, such as n4096-k4096-nt1-f0000410208448021-sm_90a, nor {} to 64 hex digits "
+        fmt::format("'{}' is neither a key, such as n4096-k4096-nt1-f0000410208848021-sm_90a, nor {} to 64 hex digits "
                     "that a digest begins with; gemvjit-cache ls shows both",
                     printable(selector), shortest_prefix));
     return exit_usage;

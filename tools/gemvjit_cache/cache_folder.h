@@ -19,6 +19,9 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments);
 // exit_environment, said on stderr, if there is no cache folder or it cannot be read.
 ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries);
 
+// Removes an entry's file. io_error for a folder in its place: whatever is in it, this cache did not put it there.
+Status remove_entry_file(const std::string& path);
+
 // How an entry stands. Unreadable: it may be whole, but the system does not let it be read (no permission, say).
 enum class EntryState { whole, damaged, unreadable };
 EntryState state_of(const ListedEntry& listed);

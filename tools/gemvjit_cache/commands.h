@@ -14,10 +14,13 @@ namespace gemvjit::tools {
 struct CacheArguments {
   std::optional<std::string> cache_dir;  // --cache-dir
   bool json = false;
-  std::vector<std::string> selectors;  // show: one, rm: any number; a key's text or the first digits of a digest
+  std::vector<std::string> selectors;  // show: one, rm, export: any number; a key's text or a digest's first digits
   bool all = false, damaged = false;   // rm
   std::string max_bytes, max_age, gc_arch;  // gc: as typed
   bool dry_run = false;                     // gc
+  bool deep = false, repair = false;        // verify
+  bool prometheus = false;                  // stats
+  std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
 };
 
 ExitCode list_entries(const CacheArguments& arguments);
@@ -27,6 +30,9 @@ ExitCode show_stats(const CacheArguments& arguments);
 ExitCode remove_entries(const CacheArguments& arguments);
 ExitCode collect_entries(const CacheArguments& arguments);
 ExitCode show_path(const CacheArguments& arguments);
+ExitCode export_entries(const CacheArguments& arguments);
+ExitCode import_entries(const CacheArguments& arguments);
+ExitCode explain_key(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
 
 }  // namespace gemvjit::tools

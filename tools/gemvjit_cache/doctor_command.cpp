@@ -19,6 +19,7 @@
 #include "src/runtime/options.h"
 #include "src/tuning/tuning_table.h"
 #include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
 namespace gemvjit::tools {
@@ -222,6 +223,7 @@ void print_section(const char* title, const ordered_json& section) {
 ExitCode run_doctor(const CacheArguments& arguments) {
   ordered_json report{{"options", examine_options(arguments)},
                       {"cache", examine_cache(arguments)},
+                      {"layers", examine_layers(arguments)},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
@@ -233,6 +235,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
   } else {
     print_section("Options", report["options"]);
     print_section("Cache", report["cache"]);
+    print_layers(report["layers"]);
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);

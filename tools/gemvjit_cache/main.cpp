@@ -19,6 +19,9 @@ constexpr Command commands[] = {
     {"show", "all that is known of one entry", show_entry},
     {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries},
     {"stats", "number and size of entries by target and family", show_stats},
+    {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key},
+    {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries},
+    {"import", "verify a bundle and put what is new of it into the cache", import_entries},
     {"rm", "remove entries", remove_entries},
     {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
     {"path", "print the cache folder", show_path},
@@ -29,7 +32,14 @@ constexpr const char* footer =
     "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout "
     "not\n"
     "writable (doctor: neither NVRTC nor a device, or a setting that cannot work), 6 an entry could not be removed,\n"
-    "7 an entry is damaged (verify, show, rm).";
+    "7 an entry is damaged (verify, show, rm, explain, export, import),\n"
+    "9 the key would miss (explain).\n"
+    "Examples:\n"
+    "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
+    "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
+    "  gemvjit-cache import kernels.gjb                        # the same into a cache of one's own\n"
+    "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
+    "  gemvjit-cache verify --deep --repair";
 
 void add_arguments(CLI::App& command, const std::string& name, CacheArguments& arguments) {
   command.footer("Also --cache-dir DIR and --json, before or after the command: see gemvjit-cache --help.");
@@ -49,6 +59,28 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
     command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }
+  if (name == "explain") {
+    command.add_option("name", arguments.selectors, "a key, or the first digits of the digest of an entry of it")
+        ->type_name("KEY-OR-DIGEST-PREFIX")
+        ->required()
+        ->expected(1);
+  }
+  if (name == "export" || name == "import") {
+    command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();
+  }
+  if (name == "export") {
+    command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")
+        ->type_name("KEY-OR-DIGEST-PREFIX");
+    command.add_option("--arch", arguments.arch, "only entries of this target")->type_name("TARGET");
+  }
+  if (name == "verify") {
+    CLI::Option* deep = command.add_flag(
+        "--deep", arguments.deep, "also every read-only layer of GEMVJIT_CACHE_RO, and whether layers contradict");
+    command
+        .add_flag("--repair", arguments.repair, "remove what is damaged in the cache folder; layers stay as they are")
+        ->needs(deep);
+  }
+  if (name == "stats") command.add_flag("--prometheus", arguments.prometheus, "in Prometheus's text format");
   if (name == "rm") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests")
         ->type_name("KEY-OR-DIGEST-PREFIX");

@@ -1,28 +1,14 @@
 // gemvjit-cache rm: remove what a selector names, and nothing without one. All selectors are looked up before the first
 // file goes, so that a wrong one removes nothing.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "src/base/files.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
 namespace gemvjit::tools {
-namespace {
-
-// Whatever is in a folder that has an entry's name, it was not put there by this cache.
-Status remove_entry(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return {StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path)};
-  }
-  return remove_file(path);
-}
-
-}  // namespace
 
 ExitCode remove_entries(const CacheArguments& arguments) {
   if (arguments.selectors.empty() && !arguments.all && !arguments.damaged) {
@@ -48,7 +34,7 @@ ExitCode remove_entries(const CacheArguments& arguments) {
 
   nlohmann::ordered_json removed = nlohmann::ordered_json::array(), failed = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
-    if (const Status status = remove_entry(path); !status) {
+    if (const Status status = remove_entry_file(path); !status) {
       failed.push_back({{"path", path}, {"problem", status.message()}});
       complain(status.message());
       continue;

@@ -1,7 +1,6 @@
 // gemvjit-cache stats: how much there is, by target and family.
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -9,40 +8,45 @@
 #include "tools/common/table.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/prometheus.h"
 
 namespace gemvjit::tools {
 namespace {
 
-struct Group {
-  std::size_t entries = 0;
-  std::uint64_t bytes = 0, compile_ms = 0;
-  void add(const EntryFacts& facts) {
-    ++entries;
-    bytes += facts.file_bytes;
-    compile_ms += facts.compile_ms;
-  }
-};
+void add(EntryGroup& group, const EntryFacts& facts) {
+  ++group.entries;
+  group.bytes += facts.file_bytes;
+  group.compile_ms += facts.compile_ms;
+}
 
-nlohmann::ordered_json group_json(const Group& group) {
+nlohmann::ordered_json group_json(const EntryGroup& group) {
   return {{"entries", group.entries}, {"bytes", group.bytes}, {"compile_ms", group.compile_ms}};
 }
 
 }  // namespace
 
 ExitCode show_stats(const CacheArguments& arguments) {
+  if (arguments.prometheus && arguments.json) {
+    complain("stats takes either --prometheus or --json, not both");
+    return exit_usage;
+  }
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
-  Group all;
-  std::map<std::pair<std::string, std::string>, Group> groups;  // by arch and family
+  EntryGroup all;
+  EntryGroups groups;
   std::set<std::string> compilers;
   for (const ListedEntry& listed : entries) {
     if (!listed.entry) continue;
     const EntryFacts facts = entry_facts(listed);
-    all.add(facts);
-    groups[{facts.arch, facts.family}].add(facts);
+    add(all, facts);
+    add(groups[{facts.arch, facts.family}], facts);
     compilers.insert(facts.compiler);
   }
   const EntryCounts counts = count_states(entries);
+  if (arguments.prometheus) {
+    fmt::print("{}", prometheus_text(groups, counts));
+    return exit_done;
+  }
   const std::string folder = choose_cache_folder(arguments).path;
   if (arguments.json) {
     nlohmann::ordered_json document{{"cache_dir", folder}};
@@ -61,7 +65,7 @@ ExitCode show_stats(const CacheArguments& arguments) {
   }
   using Align = Table::Align;
   Table table({{"ARCH"}, {"FAMILY"}, {"ENTRIES", Align::right}, {"SIZE", Align::right}, {"COMPILE", Align::right}});
-  const auto row = [&](const std::string& arch, const std::string& family, const Group& group) {
+  const auto row = [&](const std::string& arch, const std::string& family, const EntryGroup& group) {
     table.add_row({arch, family, std::to_string(group.entries), human_bytes(group.bytes),
                    human_seconds(static_cast<double>(group.compile_ms) / 1000)});
   };

@@ -1,18 +1,45 @@
-// gemvjit-cache verify: whether every file is one whole entry under its own name.
+// gemvjit-cache verify: whether every file is one whole entry under its own name; --deep looks into the layers, too,
+// and --repair removes what is damaged in the cache folder.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/verify_deep.h"
 
 namespace gemvjit::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Repair {
+  ordered_json removed = ordered_json::array(), failed = ordered_json::array();
+};
+
+// What is unreadable may be whole, and stays.
+Repair remove_damaged(const std::vector<ListedEntry>& entries, bool print) {
+  Repair repair;
+  for (const ListedEntry& listed : entries) {
+    if (state_of(listed) != EntryState::damaged) continue;
+    if (const Status status = remove_entry_file(listed.path); !status) {
+      repair.failed.push_back({{"path", listed.path}, {"problem", status.message()}});
+      complain(status.message());
+      continue;
+    }
+    repair.removed.push_back(listed.path);
+    if (print) fmt::print("removed {}\n", listed.path);
+  }
+  return repair;
+}
+
+}  // namespace
 
 ExitCode verify_entries(const CacheArguments& arguments) {
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   const EntryCounts counts = count_states(entries);
-  nlohmann::ordered_json damaged = nlohmann::ordered_json::array(), unreadable = damaged;
+  ordered_json damaged = ordered_json::array(), unreadable = damaged;
   bool removable = false;
   for (const ListedEntry& listed : entries) {
     if (listed.entry) continue;
@@ -24,19 +51,28 @@ ExitCode verify_entries(const CacheArguments& arguments) {
       fmt::print("{} {}: {}{}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message(), note);
     }
   }
+  ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},
+                        {"checked", entries.size()},
+                        {"whole", counts.whole},
+                        {"damaged", damaged},
+                        {"unreadable", unreadable}};
+  DeepResult deep;
+  Repair repair;
+  if (arguments.deep) deep = verify_layers(entries, !arguments.json, document);
+  if (arguments.repair) {
+    repair = remove_damaged(entries, !arguments.json);
+    document["removed"] = repair.removed;
+    document["failed"] = repair.failed;
+  }
   if (arguments.json) {
-    print_json({{"cache_dir", choose_cache_folder(arguments).path},
-                {"checked", entries.size()},
-                {"whole", counts.whole},
-                {"damaged", damaged},
-                {"unreadable", unreadable}});
+    print_json(document);
   } else {
     fmt::print("{} entries checked, {} whole, {} damaged, {} unreadable{}\n", entries.size(), counts.whole,
                counts.damaged, counts.unreadable,
-               removable ? "; gemvjit-cache rm --damaged removes damaged files" : "");
+               removable && !arguments.repair ? "; gemvjit-cache rm --damaged removes damaged files" : "");
   }
-  if (counts.damaged > 0) return exit_entry_damaged;
-  return counts.unreadable > 0 ? exit_environment : exit_done;
+  if (counts.damaged - repair.removed.size() + deep.damaged + deep.differing > 0) return exit_entry_damaged;
+  return counts.unreadable + deep.unreadable > 0 ? exit_environment : exit_done;
 }
 
 }  // namespace gemvjit::tools

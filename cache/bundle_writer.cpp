@@ -1,0 +1,184 @@
+// write_bundle: one pass over the entries, so that no second copy of them all is in memory.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <new>
+#include <system_error>
+
+#include "cache/binary_fields.h"
+#include "cache/bundle.h"
+#include "cache/bundle_layout.h"
+
+namespace gemvjit {
+namespace {
+
+using namespace bundle_layout;
+
+Status io_failure(const char* doing, const std::string& path, int error) {
+  return {StatusCode::io_error, fmt::format("cannot {} {}: {}", doing, path, std::generic_category().message(error))};
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The file under its temporary name; removed again unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::string final_path) : final_path_(std::move(final_path)) {}
+  ~TemporaryFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  Status create() {
+    std::uint64_t random = 0;
+    int error = 0;
+    for (int attempt = 0; attempt < 16; ++attempt) {
+      if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) ++random;
+      std::string name =
+          fmt::format("{}/{}{}-{:016x}", folder_of(final_path_), temporary_file_prefix, ::getpid(), random);
+      fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+      error = errno;
+      if (fd_ >= 0) {
+        temporary_ = std::move(name);
+        return Status::ok();
+      }
+      if (error != EEXIST && error != EINTR) break;
+    }
+    return io_failure("create a file beside", final_path_, error);
+  }
+
+  Status append(const Bytes& bytes) {
+    std::size_t written = 0;
+    while (written < bytes.size()) {
+      const ssize_t got = ::write(fd_, bytes.data() + written, bytes.size() - written);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return io_failure("write", temporary_, errno);
+      written += static_cast<std::size_t>(got);
+    }
+    sha_.update(bytes.data(), bytes.size());
+    size_ += bytes.size();
+    return Status::ok();
+  }
+
+  Status publish() {
+    if (::fsync(fd_) != 0) return io_failure("fsync", temporary_, errno);
+    const int fd = fd_;
+    fd_ = -1;
+    // Some network file systems report a failed write only here.
+    if (::close(fd) != 0 && errno != EINTR) return io_failure("close", temporary_, errno);
+    if (std::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
+      return io_failure("rename a temporary file to", final_path_, errno);
+    }
+    temporary_.clear();
+    const int folder = ::open(folder_of(final_path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return io_failure("open directory", folder_of(final_path_), errno);
+    const int error = ::fsync(folder) != 0 ? errno : 0;
+    ::close(folder);
+    // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
+    if (error != 0 && error != EINVAL && error != ENOTSUP) {
+      return io_failure("fsync directory", folder_of(final_path_), error);
+    }
+    return Status::ok();
+  }
+
+  std::uint64_t size() const { return size_; }
+  Digest digest() { return sha_.finish(); }
+
+ private:
+  std::string final_path_, temporary_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+  Sha256 sha_;
+};
+
+Bytes header() {
+  Bytes bytes;
+  FieldWriter out(bytes);
+  out.raw(magic.data(), magic.size());
+  out.number(bundle_format_version);
+  out.number(std::uint32_t{0});
+  return bytes;
+}
+
+// An entry's bytes, which a reader will accept.
+Result<Bytes> checked_bytes(const Entry& entry) {
+  Bytes bytes = encode_entry(entry);
+  const std::string name = entry.id.key.text();
+  if (bytes.size() > entry_size_limit) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("the entry of {} has {} bytes, the limit is {}", name, bytes.size(), entry_size_limit));
+  }
+  if (const auto decoded = decode_entry(bytes); !decoded) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("the entry of {} could not be read back: {}", name, decoded.status().message()));
+  }
+  return bytes;
+}
+
+Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<const Entry*>& entries) {
+  TemporaryFile file(path);
+  GEMVJIT_TRY(file.create());
+  GEMVJIT_TRY(file.append(header()));
+  Bytes index;
+  FieldWriter items(index);
+  for (const Entry* entry : entries) {
+    GEMVJIT_TRY_ASSIGN(const Bytes bytes, checked_bytes(*entry));
+    const Digest sha = Sha256::of(bytes.data(), bytes.size());
+    items.string(entry->id.key.text());
+    items.raw(entry->id.digest.data(), entry->id.digest.size());
+    items.number(file.size());
+    items.number(static_cast<std::uint64_t>(bytes.size()));
+    items.raw(sha.data(), sha.size());
+    GEMVJIT_TRY(file.append(bytes));
+    if (file.size() + index.size() + footer_bytes > bundle_size_limit || index.size() > bundle_index_limit) {
+      return Status(StatusCode::invalid_argument, fmt::format("{}: too large for one bundle", path));
+    }
+  }
+  Bytes footer;
+  FieldWriter out(footer);
+  const Digest index_sha = Sha256::of(index.data(), index.size());
+  out.number(file.size());
+  out.number(static_cast<std::uint64_t>(index.size()));
+  out.number(static_cast<std::uint64_t>(entries.size()));
+  out.raw(index_sha.data(), index_sha.size());
+  out.raw(end_magic.data(), end_magic.size());
+  GEMVJIT_TRY(file.append(index));
+  GEMVJIT_TRY(file.append(footer));
+  GEMVJIT_TRY(file.publish());
+  return WrittenBundle{.entries = entries.size(), .bytes = file.size(), .sha256 = file.digest()};
+}
+
+}  // namespace
+
+Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries) {
+  try {
+    if (entries.size() > bundle_entry_limit) {
+      return Status(StatusCode::invalid_argument,
+                    fmt::format("{}: {} entries, a bundle holds {}", path, entries.size(), bundle_entry_limit));
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry* a, const Entry* b) { return comes_before(a->id, b->id); });
+    const auto twin = std::adjacent_find(entries.begin(), entries.end(),
+                                         [](const Entry* a, const Entry* b) { return a->id == b->id; });
+    if (twin != entries.end()) {
+      return Status(StatusCode::invalid_argument, fmt::format("{} is there twice", (*twin)->id.key.text()));
+    }
+    return write_sorted(path, entries);
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, fmt::format("no memory to write {}", path));
+  }
+}
+
+}  // namespace gemvjit

@@ -1,0 +1,162 @@
+#include "cache/read_only_layer.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "cache/bundle.h"
+#include "cache/layout.h"
+#include "src/base/files.h"
+
+namespace gemvjit {
+namespace {
+
+Status with_path(const std::string& path, const Status& failure) {
+  if (failure.message().find(path) != std::string::npos) return failure;
+  return {failure.code(), fmt::format("{}: {}", path, failure.message())};
+}
+
+Status foreign(const EntryId& found) {
+  return {StatusCode::entry_damaged, fmt::format("it holds {} with digest {}, another kernel than its name says",
+                                                 found.key.text(), to_hex(found.digest))};
+}
+
+class DirectoryLayer final : public ReadOnlyLayer {
+ public:
+  explicit DirectoryLayer(std::string path) : ReadOnlyLayer(std::move(path)) {}
+
+  Result<Entry> read(const EntryId& id) const override {
+    const std::string file = entry_path(path(), id);
+    Result<Entry> entry = load(file);
+    if (entry && !(entry->id == id)) return with_path(file, foreign(entry->id));
+    if (!entry && entry.status().code() != StatusCode::not_found) return with_path(file, entry.status());
+    return entry;
+  }
+
+  std::string find(const EntryId& id) const override {
+    std::string file = entry_path(path(), id);
+    struct stat info {};
+    return ::lstat(file.c_str(), &info) == 0 ? file : "";
+  }
+
+  Result<std::vector<ListedEntry>> list() const override {
+    std::vector<ListedEntry> listed;
+    const auto names = list_directory(version_directory(path()));
+    if (!names) {
+      if (names.status().code() == StatusCode::not_found) return listed;
+      return names.status();
+    }
+    for (const std::string& name : *names) {
+      if (!Arch::parse(name)) continue;
+      const std::string target = version_directory(path()) + "/" + name;
+      for (const std::string& part : names_in(target, listed)) {
+        if (!is_fan_out_name(part)) continue;
+        const std::string folder = target + "/" + part;
+        for (const std::string& file : names_in(folder, listed)) {
+          if (is_entry_file_name(file)) list_file(folder + "/" + file, listed);
+        }
+      }
+    }
+    std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    return listed;
+  }
+
+  bool is_bundle() const override { return false; }
+
+ private:
+  static Result<Entry> load(const std::string& file) {
+    GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, entry_size_limit));
+    return decode_entry(bytes);
+  }
+
+  // What cannot be listed is a problem of its own, but for what is gone by now.
+  static std::vector<std::string> names_in(const std::string& folder, std::vector<ListedEntry>& listed) {
+    auto names = list_directory(folder);
+    if (names) return std::move(names).value();
+    if (names.status().code() != StatusCode::not_found) listed.push_back({folder, 0, {}, names.status()});
+    return {};
+  }
+
+  void list_file(const std::string& file, std::vector<ListedEntry>& listed) const {
+    struct stat info {};
+    ListedEntry item;
+    item.path = file;
+    if (::lstat(file.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
+    Result<Entry> entry = load(file);
+    if (!entry) {
+      if (entry.status().code() == StatusCode::not_found) return;
+      item.problem = entry.status();
+    } else if (entry_path(path(), entry->id) != file) {
+      item.problem = foreign(entry->id);
+    } else {
+      item.entry = std::move(entry).value();
+    }
+    listed.push_back(std::move(item));
+  }
+};
+
+class BundleLayer final : public ReadOnlyLayer {
+ public:
+  explicit BundleLayer(std::unique_ptr<Bundle> bundle) : ReadOnlyLayer(bundle->path()), bundle_(std::move(bundle)) {}
+
+  Result<Entry> read(const EntryId& id) const override {
+    const Bundle::Item* item = bundle_->find(id);
+    if (item == nullptr) return Status(StatusCode::not_found, "not in the bundle");
+    return bundle_->read(*item);
+  }
+  std::string find(const EntryId& id) const override {
+    return bundle_->find(id) != nullptr ? bundle_->path_of(id) : "";
+  }
+  Result<std::vector<ListedEntry>> list() const override {
+    std::vector<ListedEntry> listed;
+    for (const Bundle::Item& item : bundle_->items()) {
+      ListedEntry found{bundle_->path_of(item.id), item.size, {}, Status::ok()};
+      Result<Entry> entry = bundle_->read(item);
+      if (entry) {
+        found.entry = std::move(entry).value();
+      } else {
+        found.problem = entry.status();
+      }
+      listed.push_back(std::move(found));
+    }
+    std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    return listed;
+  }
+  bool is_bundle() const override { return true; }
+
+ private:
+  std::unique_ptr<Bundle> bundle_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    if (::access(path.c_str(), X_OK) != 0) {
+      return Status(StatusCode::io_error,
+                    fmt::format("{} cannot be searched: {}", path, std::generic_category().message(errno)));
+    }
+    std::string root = path;
+    while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+    return std::unique_ptr<ReadOnlyLayer>(std::make_unique<DirectoryLayer>(std::move(root)));
+  }
+  GEMVJIT_TRY_ASSIGN(std::unique_ptr<Bundle> bundle, Bundle::open(path));
+  return std::unique_ptr<ReadOnlyLayer>(std::make_unique<BundleLayer>(std::move(bundle)));
+}
+
+std::vector<std::string> split_layer_paths(const std::string& text) {
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    if (end > begin) paths.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+}  // namespace gemvjit

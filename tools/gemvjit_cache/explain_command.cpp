@@ -1,0 +1,219 @@
+// gemvjit-cache explain: whether a process with this cache and these layers would find a key, and if not, which entry
+// comes closest and in what it differs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "cache/layout.h"
+#include "src/catalog/kernel_flags.h"
+#include "src/compile/specialize.h"
+#include "tools/common/printable.h"
+#include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/layers.h"
+
+namespace gemvjit::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Difference {
+  std::string field, wanted, found;
+};
+
+struct Layer {
+  std::string path, kind;
+  std::vector<ListedEntry> entries;
+  std::string problem;
+};
+
+struct Nearest {
+  const ListedEntry* listed = nullptr;
+  const Layer* layer = nullptr;
+  std::vector<Difference> differences;
+};
+
+// In the order in which a key is read. The digest covers the key, so it says something of its own, that the recipe is
+// another, only where the keys are alike.
+std::vector<Difference> compare(const EntryId& wanted, const EntryId& found) {
+  std::vector<Difference> all;
+  const auto add = [&](const char* field, const auto& a, const auto& b) {
+    if (a != b) all.push_back({field, fmt::format("{}", a), fmt::format("{}", b)});
+  };
+  add("n", wanted.key.n, found.key.n);
+  add("k", wanted.key.k, found.key.k);
+  add("nt", wanted.key.nt, found.key.nt);
+  for (const FlagField& field : flag_fields()) {
+    add(field.name, get_flag(wanted.key.flags, field), get_flag(found.key.flags, field));
+  }
+  const std::uint64_t unnamed = ~named_flag_bits();
+  if ((wanted.key.flags & unnamed) != (found.key.flags & unnamed)) {
+    all.push_back({"flags", fmt::format("{:016x}", wanted.key.flags), fmt::format("{:016x}", found.key.flags)});
+  }
+  add("arch", wanted.key.arch.text(), found.key.arch.text());
+  if (all.empty()) add("recipe", to_hex(wanted.digest), to_hex(found.digest));
+  return all;
+}
+
+double distance(const KernelKey& a, const KernelKey& b) {
+  const auto apart = [](std::int64_t x, std::int64_t y) {
+    return std::fabs(std::log2(static_cast<double>(x) + 1) - std::log2(static_cast<double>(y) + 1));
+  };
+  return apart(a.n, b.n) + apart(a.k, b.k);
+}
+
+// The fewest differences; of equals the closest shape, then the first.
+Nearest find_nearest(const std::vector<Layer>& layers, const EntryId& wanted) {
+  Nearest nearest;
+  double nearest_distance = 0;
+  for (const Layer& layer : layers) {
+    for (const ListedEntry& listed : layer.entries) {
+      if (!listed.entry) continue;
+      std::vector<Difference> differences = compare(wanted, listed.entry->id);
+      const double apart = distance(wanted.key, listed.entry->id.key);
+      if (nearest.listed != nullptr &&
+          std::tuple(nearest.differences.size(), nearest_distance) <= std::tuple(differences.size(), apart)) {
+        continue;
+      }
+      nearest = {&listed, &layer, std::move(differences)};
+      nearest_distance = apart;
+    }
+  }
+  return nearest;
+}
+
+ExitCode load_layers(const CacheArguments& arguments, std::vector<Layer>& layers) {
+  Layer local{choose_cache_folder(arguments).path, "writable", {}, ""};
+  if (const ExitCode code = load_entries(arguments, local.entries); code != exit_done) return code;
+  layers.push_back(std::move(local));
+  for (LayerView& view : open_layers()) {
+    std::vector<ListedEntry> entries = list_layer(view);
+    layers.push_back({view.path, view.kind(), std::move(entries), view.problem.message()});
+  }
+  return exit_done;
+}
+
+// The key that a name means: its own text, or that of an entry whose digest begins so.
+ExitCode find_key(const std::vector<Layer>& layers, const std::string& name, KernelKey& key) {
+  if (const auto parsed = KernelKey::parse(name)) {
+    key = *parsed;
+    return exit_done;
+  }
+  std::vector<const ListedEntry*> selected;
+  if (const ExitCode code = select_entries(layers.front().entries, name, selected); code != exit_done) return code;
+  key = selected.front()->entry->id.key;
+  return exit_done;
+}
+
+ordered_json nearest_json(const Nearest& nearest) {
+  if (nearest.listed == nullptr) return nullptr;
+  const Entry& entry = *nearest.listed->entry;
+  ordered_json differs = ordered_json::array();
+  for (const Difference& d : nearest.differences) {
+    differs.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
+  }
+  return {{"key", entry.id.key.text()},   {"digest", to_hex(entry.id.digest)},        {"layer", nearest.layer->path},
+          {"path", nearest.listed->path}, {"compiler", entry.cubin.compiler_version}, {"differs", differs}};
+}
+
+void print_nearest(const Nearest& nearest) {
+  if (nearest.listed == nullptr) {
+    fmt::print("no layer has a whole entry\n");
+    return;
+  }
+  const Entry& entry = *nearest.listed->entry;
+  fmt::print("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
+  const Difference& first = nearest.differences.front();
+  fmt::print("first differing field: {}: wanted {}, found {}{}\n", first.field, first.wanted, first.found,
+             first.field == "recipe" ? " (made of other kernel sources, options or entry format)" : "");
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < nearest.differences.size(); ++i) others.push_back(nearest.differences[i].field);
+  if (!others.empty()) fmt::print("also differ: {}\n", fmt::join(others, ", "));
+  fmt::print("compiled by {}, which plays no part in whether an entry is found\n",
+             printable(entry.cubin.compiler_version));
+}
+
+struct Verdict {
+  std::string result = "miss", layer, path, compiler;
+  std::vector<std::string> damaged;  // files of this entry that are of no use
+};
+
+// As the library asks: the layers in order, past what is damaged.
+Verdict look_up(const std::vector<Layer>& layers, const EntryId& id) {
+  Verdict verdict;
+  for (const Layer& layer : layers) {
+    for (const ListedEntry& listed : layer.entries) {
+      if (listed.entry && listed.entry->id == id) {
+        verdict.result = "hit";
+        verdict.layer = layer.path;
+        verdict.path = listed.path;
+        verdict.compiler = listed.entry->cubin.compiler_version;
+        return verdict;
+      }
+      const std::string name = id.key.arch.text() + "/" + entry_file_name(id);
+      if (!listed.entry && (listed.path == entry_path(layer.path, id) || listed.path == layer.path + "#" + name)) {
+        verdict.damaged.push_back(fmt::format("{}: {}", listed.path, listed.problem.message()));
+      }
+    }
+  }
+  if (!verdict.damaged.empty()) verdict.result = "damaged";
+  return verdict;
+}
+
+ordered_json layers_json(const std::vector<Layer>& layers) {
+  ordered_json all = ordered_json::array();
+  for (const Layer& layer : layers) {
+    const EntryCounts counts = count_states(layer.entries);
+    all.push_back({{"path", layer.path}, {"kind", layer.kind}, {"entries", counts.whole}, {"problem", layer.problem}});
+  }
+  return all;
+}
+
+void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
+  fmt::print("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
+  for (const std::string& problem : verdict.damaged) fmt::print("not used: {}\n", problem);
+  if (verdict.result == "hit") {
+    fmt::print("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
+  }
+  for (const Layer& layer : layers) {
+    if (!layer.problem.empty()) fmt::print("layer passed over: {}\n", layer.problem);
+  }
+}
+
+}  // namespace
+
+ExitCode explain_key(const CacheArguments& arguments) {
+  std::vector<Layer> layers;
+  if (const ExitCode code = load_layers(arguments, layers); code != exit_done) return code;
+  KernelKey key;
+  if (const ExitCode code = find_key(layers, arguments.selectors.front(), key); code != exit_done) return code;
+  const auto recipe = specialize(key);
+  if (!recipe) {
+    complain(fmt::format("this version makes no kernel {}: {}", key.text(), recipe.status().message()));
+    return exit_nothing_found;
+  }
+  const EntryId id = recipe->id();
+  const Verdict verdict = look_up(layers, id);
+  const Nearest nearest = verdict.result == "miss" ? find_nearest(layers, id) : Nearest{};
+  if (arguments.json) {
+    print_json({{"key", key.text()},
+                {"digest", to_hex(id.digest)},
+                {"result", verdict.result},
+                {"layer", verdict.layer},
+                {"path", verdict.path},
+                {"compiler", verdict.compiler},
+                {"damaged", verdict.damaged},
+                {"nearest", nearest_json(nearest)},
+                {"layers", layers_json(layers)}});
+  } else {
+    print_verdict(id, verdict, layers);
+    if (verdict.result == "miss") print_nearest(nearest);
+  }
+  if (verdict.result == "hit") return exit_done;
+  return verdict.result == "damaged" ? exit_entry_damaged : exit_not_warm;
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,88 @@
+// gemvjit-cache import: a bundle's entries into the cache folder. All of it is verified before the first entry is put,
+// so that a damaged bundle changes nothing; what the cache has already is left.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cache/bundle.h"
+#include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/entry_facts.h"
+
+namespace gemvjit::tools {
+namespace {
+
+struct Outcome {
+  std::size_t imported = 0, kept = 0;
+  nlohmann::ordered_json differs = nlohmann::ordered_json::array(), failed = nlohmann::ordered_json::array();
+};
+
+ExitCode complain_of_bundle(const Status& status) {
+  complain(fmt::format("{}; nothing was imported", status.message()));
+  switch (status.code()) {
+    case StatusCode::not_found:
+      return exit_nothing_found;
+    case StatusCode::entry_damaged:
+      return exit_entry_damaged;
+    default:
+      return exit_environment;
+  }
+}
+
+void import_one(CubinStore& store, const Entry& entry, Outcome& outcome) {
+  const std::string path = store.path_of(entry.id);
+  if (const auto present = store.get(entry.id)) {
+    ++outcome.kept;
+    if (present->cubin.compiler_version == entry.cubin.compiler_version && present->cubin.bytes != entry.cubin.bytes) {
+      outcome.differs.push_back(path);
+      complain(fmt::format("{} differs from the bundle's, though both are of {}; it is left as it is", path,
+                           entry.cubin.compiler_version));
+    }
+    return;
+  }
+  if (const Status status = store.put(entry); !status) {
+    outcome.failed.push_back({{"path", path}, {"problem", status.message()}});
+    complain(status.message());
+    return;
+  }
+  ++outcome.imported;
+}
+
+}  // namespace
+
+ExitCode import_entries(const CacheArguments& arguments) {
+  const CacheFolder folder = choose_cache_folder(arguments);
+  if (folder.path.empty()) {
+    complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
+    return exit_environment;
+  }
+  const auto bundle = Bundle::open(arguments.file);
+  if (!bundle) return complain_of_bundle(bundle.status());
+  for (const Bundle::Item& item : (*bundle)->items()) {
+    if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
+  }
+  const auto store = make_dir_store(folder.path, Log::silent());
+  Outcome outcome;
+  for (const Bundle::Item& item : (*bundle)->items()) {
+    // Read and verified once more: not all entries of a bundle need fit into memory.
+    const auto entry = (*bundle)->read(item);
+    if (entry) {
+      import_one(*store, *entry, outcome);
+    } else {
+      outcome.failed.push_back({{"path", (*bundle)->path_of(item.id)}, {"problem", entry.status().message()}});
+      complain(entry.status().message());
+    }
+  }
+  if (arguments.json) {
+    print_json({{"cache_dir", folder.path},
+                {"bundle", arguments.file},
+                {"imported", outcome.imported},
+                {"kept", outcome.kept},
+                {"differs", outcome.differs},
+                {"failed", outcome.failed}});
+  } else {
+    fmt::print("{} entries imported into {}, {} were there\n", outcome.imported, folder.path, outcome.kept);
+  }
+  return outcome.failed.empty() ? exit_done : exit_cache_not_writable;
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,31 @@
+#include "tools/gemvjit_cache/layers.h"
+
+#include "src/runtime/options.h"
+
+namespace gemvjit::tools {
+
+std::vector<LayerView> open_layers() {
+  std::vector<LayerView> views;
+  for (const std::string& path : split_layer_paths(process_environment()("GEMVJIT_CACHE_RO").value_or(""))) {
+    LayerView view;
+    view.path = path;
+    auto layer = open_read_only_layer(path);
+    if (layer) {
+      view.layer = std::move(layer).value();
+    } else {
+      view.problem = layer.status();
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::vector<ListedEntry> list_layer(LayerView& view) {
+  if (view.layer == nullptr) return {};
+  auto listed = view.layer->list();
+  if (listed) return std::move(listed).value();
+  view.problem = listed.status();
+  return {};
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,99 @@
+#include "tools/gemvjit_cache/verify_deep.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/gemvjit_cache/cache_folder.h"
+#include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/layers.h"
+
+namespace gemvjit::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Which kernels one compiler made for each name, and where they lie.
+class Answers {
+ public:
+  void add(const std::vector<ListedEntry>& entries) {
+    for (const ListedEntry& listed : entries) {
+      if (!listed.entry) continue;
+      const Entry& entry = *listed.entry;
+      const std::string name = entry.id.key.text() + " " + to_hex(entry.id.digest);
+      const Digest kernel = Sha256::of(entry.cubin.bytes.data(), entry.cubin.bytes.size());
+      answers_[{name, entry.cubin.compiler_version}][kernel].push_back(listed.path);
+    }
+  }
+
+  ordered_json differing() const {
+    ordered_json all = ordered_json::array();
+    for (const auto& [name, kernels] : answers_) {
+      if (kernels.size() < 2) continue;
+      ordered_json paths = ordered_json::array();
+      for (const auto& [kernel, where] : kernels) {
+        for (const std::string& path : where) paths.push_back(path);
+      }
+      const std::size_t space = name.first.find(' ');
+      all.push_back({{"key", name.first.substr(0, space)},
+                     {"digest", name.first.substr(space + 1)},
+                     {"compiler", name.second},
+                     {"paths", paths}});
+    }
+    return all;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::map<Digest, std::vector<std::string>>> answers_;
+};
+
+ordered_json verify_layer(LayerView& view, bool print, Answers& answers, DeepResult& result) {
+  const std::vector<ListedEntry> entries = list_layer(view);
+  answers.add(entries);
+  ordered_json damaged = ordered_json::array(), unreadable = damaged;
+  for (const ListedEntry& listed : entries) {
+    if (listed.entry) continue;
+    const bool is_damaged = state_of(listed) == EntryState::damaged;
+    (is_damaged ? damaged : unreadable).push_back(problem_json(listed));
+    ++(is_damaged ? result.damaged : result.unreadable);
+    if (print) {
+      fmt::print("{} {}: {}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message());
+    }
+  }
+  if (!view.problem) {
+    ++(view.problem.code() == StatusCode::entry_damaged ? result.damaged : result.unreadable);
+    if (print) fmt::print("LAYER OF NO USE {}: {}\n", view.path, view.problem.message());
+  } else if (print) {
+    fmt::print("layer {} ({}): {} entries checked, {} whole\n", view.path, view.kind(), entries.size(),
+               count_states(entries).whole);
+  }
+  return {{"path", view.path},
+          {"kind", view.kind()},
+          {"checked", entries.size()},
+          {"whole", count_states(entries).whole},
+          {"damaged", damaged},
+          {"unreadable", unreadable},
+          {"problem", view.problem.message()}};
+}
+
+}  // namespace
+
+DeepResult verify_layers(const std::vector<ListedEntry>& local, bool print, ordered_json& document) {
+  DeepResult result;
+  Answers answers;
+  answers.add(local);
+  document["layers"] = ordered_json::array();
+  for (LayerView& view : open_layers()) document["layers"].push_back(verify_layer(view, print, answers, result));
+  document["differs"] = answers.differing();
+  result.differing = document["differs"].size();
+  if (print) {
+    for (const ordered_json& one : document["differs"]) {
+      fmt::print("DIFFERS {} of {}:\n", one["key"].get<std::string>(), one["compiler"].get<std::string>());
+      for (const ordered_json& path : one["paths"]) fmt::print("  {}\n", path.get<std::string>());
+    }
+  }
+  return result;
+}
+
+}  // namespace gemvjit::tools

@@ -47,6 +47,7 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   ResolverParts parts;
   parts.store = context->store_.get();
   parts.compilers = &context->compilers_;
+  parts.locks = &context->build_locks_;
   parts.registry = &context->registry_;
   parts.counters = &context->counters_;
   parts.device = context->device_.get();
@@ -64,6 +65,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       log_(std::move(log)),
       tables_(std::move(tables)),
       store_(dependencies_.store(options_.cache_dir, log_)),
+      build_locks_(options_.runtime_dir, store_->root(), dependencies_.lock_timing, log_),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

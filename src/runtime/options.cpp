@@ -94,6 +94,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   options.device = request.device;
   options.compile_on_miss = request.compile_on_miss;
   options.cache_dir = choose_cache(request, environment);
+  options.runtime_dir = environment("XDG_RUNTIME_DIR").value_or("");
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);
   options.dump_dir = choose_folder(request.dump_dir, option::dump_dir, environment);
   GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));

@@ -54,7 +54,8 @@ struct OptionRequest {
 struct ContextOptions {
   int device = device_current;
   bool compile_on_miss = false;
-  std::string cache_dir;  // "": memory only
+  std::string cache_dir;    // "": memory only
+  std::string runtime_dir;  // XDG_RUNTIME_DIR, for locks; "": not set
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;

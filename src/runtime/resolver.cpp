@@ -60,13 +60,13 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, const
   GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates.front()));
   const std::string name = flight_name(*parts_.store, recipe.id(), refused != nullptr);
   for (;;) {
-    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe.id(), refused); });
+    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe, refused); });
     if (landed.led) return std::move(landed.value);
     if (landed.value) {
       // The leader may have taken another of its names, which are more than this caller's.
       const KernelKey& key = landed.value->entry->id.key;
       if (std::find(candidates.begin(), candidates.end(), key) == candidates.end()) {
-        return find_or_build(candidates, recipe.id(), refused);
+        return find_or_build(candidates, recipe, refused);
       }
       Delivered shared = std::move(landed.value).value();
       shared.compiled = false;
@@ -77,16 +77,16 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, const
     const StatusCode code = landed.value.status().code();
     if (code != StatusCode::sealed && code != StatusCode::no_compiler) return landed.value.status();
     if (code == StatusCode::sealed && parts_.sealed->load()) return landed.value.status();
-    if (code == StatusCode::no_compiler) return find_or_build(candidates, recipe.id(), refused);
+    if (code == StatusCode::no_compiler) return find_or_build(candidates, recipe, refused);
   }
 }
 
-// `first` is the entry of the first candidate.
-Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const EntryId& first,
+// `first` is the recipe of the first candidate.
+Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const Recipe& first,
                                           const Entry* refused) {
   if (refused == nullptr) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      EntryId id = first;
+      EntryId id = first.id();
       if (i > 0) {
         GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates[i]));
         id = recipe.id();
@@ -99,7 +99,7 @@ Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates,
     }
     parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
   }
-  return build(candidates, refused);
+  return build(candidates, first, refused);
 }
 
 Status Resolver::refuse_if_sealed(const KernelKey& key) const {
@@ -108,12 +108,15 @@ Status Resolver::refuse_if_sealed(const KernelKey& key) const {
           fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal", key.text())};
 }
 
-Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const Entry* refused) {
+Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused) {
   GEMVJIT_TRY(refuse_if_sealed(candidates.front()));
   GEMVJIT_TRY_ASSIGN(const CompilerPool::Choice choice, parts_.compilers->choose(candidates));
   const KernelKey& key = candidates[choice.index];
   if (parts_.on_target && candidates.size() > 1) parts_.on_target(key.arch);  // else the caller named the target
-  GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(key));
+  Recipe recipe = first;
+  if (choice.index != 0) {
+    GEMVJIT_TRY_ASSIGN(recipe, specialize(key));
+  }
 
   Turn turn;
   if (parts_.locks != nullptr) turn = parts_.locks->acquire(recipe.id(), [this] { return parts_.sealed->load(); });

@@ -74,9 +74,9 @@ class Resolver {
  private:
   // `refused`: the entry in the cache that the driver does not take, which is no answer; nullptr: any is.
   Result<Delivered> deliver(std::span<const KernelKey> candidates, const Entry* refused);
-  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const EntryId& first, const Entry* refused);
+  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
   Status refuse_if_sealed(const KernelKey& key) const;
-  Result<Delivered> build(std::span<const KernelKey> candidates, const Entry* refused);
+  Result<Delivered> build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
   std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused);
   Result<Delivered> compile(const Recipe& recipe, Compiler& compiler);
   Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);

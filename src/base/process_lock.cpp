@@ -4,129 +4,27 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 
 #include "src/base/files.h"
-#include "src/base/sha256.h"
+#include "src/base/lock_record.h"
 
 namespace gemvjit {
 namespace {
 
-constexpr std::string_view magic = "GEMVLCK1";
-constexpr std::size_t header_size = 32;
-constexpr off_t beat_offset = 24;
-constexpr std::size_t message_limit = 16 * 1024;
 constexpr std::size_t file_limit = 64 * 1024;
 constexpr int max_reopenings = 100;  // somebody removes the file again and again: do without
-
-using Header = std::array<std::uint8_t, header_size>;
-
-template <typename Integer>
-void put_integer(Bytes& bytes, Integer value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) {
-    bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
-  }
-}
-
-void put_string(Bytes& bytes, std::string_view text) {
-  put_integer(bytes, static_cast<std::uint32_t>(text.size()));
-  bytes.insert(bytes.end(), text.begin(), text.end());
-}
-
-// Reads on from a position; `good` is false once anything was not there.
-struct Reader {
-  const std::uint8_t* at;
-  std::size_t left;
-  bool good = true;
-
-  template <typename Integer>
-  Integer integer() {
-    std::uint64_t value = 0;
-    const std::uint8_t* bytes = take(sizeof(Integer));
-    for (std::size_t i = 0; bytes != nullptr && i < sizeof(Integer); ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
-    return static_cast<Integer>(value);
-  }
-  std::string string() {
-    const std::size_t size = integer<std::uint32_t>();
-    const std::uint8_t* bytes = take(size);
-    return bytes == nullptr ? std::string() : std::string(bytes, bytes + size);
-  }
-  const std::uint8_t* take(std::size_t size) {
-    if (!good || size > left) {
-      good = false;
-      return nullptr;
-    }
-    const std::uint8_t* taken = at;
-    at += size;
-    left -= size;
-    return taken;
-  }
-};
-
-struct Outcome {
-  char kind;  // 'D' or 'F'
-  Status failure;
-  std::string maker;
-};
-
-Digest outcome_checksum(const std::uint8_t* nonce, const std::uint8_t* payload, std::size_t size) {
-  Sha256 sha;
-  sha.update(nonce, 8);
-  sha.update(payload, size);
-  return sha.finish();
-}
-
-Bytes encode_outcome(const Header& header, const Outcome& outcome) {
-  std::string message = outcome.failure.message();
-  if (message.size() > message_limit) message = message.substr(0, message_limit) + "\n[shortened]";
-  Bytes payload;
-  payload.push_back(static_cast<std::uint8_t>(outcome.kind));
-  put_integer(payload, static_cast<std::int32_t>(outcome.failure.code()));
-  put_string(payload, std::string_view(outcome.maker).substr(0, 256));
-  put_string(payload, message);
-  Bytes bytes;
-  put_integer(bytes, static_cast<std::uint32_t>(payload.size()));
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
-  const Digest checksum = outcome_checksum(header.data() + 16, payload.data(), payload.size());
-  bytes.insert(bytes.end(), checksum.begin(), checksum.end());
-  return bytes;
-}
-
-// How the work ended, if the file says so and is whole.
-std::optional<Outcome> decode_outcome(const Bytes& file) {
-  if (file.size() < header_size) return std::nullopt;
-  Reader reader{file.data() + header_size, file.size() - header_size};
-  const std::size_t size = reader.integer<std::uint32_t>();
-  const std::uint8_t* payload = reader.take(size);
-  const std::uint8_t* checksum = reader.take(sizeof(Digest));
-  if (!reader.good || reader.left != 0) return std::nullopt;
-  const Digest expected = outcome_checksum(file.data() + 16, payload, size);
-  if (!std::equal(expected.begin(), expected.end(), checksum)) return std::nullopt;
-  Reader fields{payload, size};
-  Outcome outcome{};
-  outcome.kind = static_cast<char>(fields.integer<std::uint8_t>());
-  const auto code = static_cast<StatusCode>(fields.integer<std::int32_t>());
-  outcome.maker = fields.string();
-  outcome.failure = Status(code, fields.string());
-  if (!fields.good || fields.left != 0) return std::nullopt;
-  if (outcome.kind != 'D' && outcome.kind != 'F') return std::nullopt;
-  if ((outcome.kind == 'D') != outcome.failure.is_ok()) return std::nullopt;
-  return outcome;
-}
 
 bool write_at(int fd, const void* data, std::size_t size, off_t offset) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
@@ -153,26 +51,6 @@ Bytes read_from_start(int fd, std::size_t limit) {
   }
   bytes.resize(filled);
   return bytes;
-}
-
-std::int64_t pid_in(const Bytes& file) {
-  if (file.size() < header_size || !std::equal(magic.begin(), magic.end(), file.begin())) return 0;
-  Reader reader{file.data() + 8, 8};
-  return reader.integer<std::int64_t>();
-}
-
-Header make_header() {
-  Bytes bytes(magic.begin(), magic.end());
-  put_integer(bytes, static_cast<std::int64_t>(::getpid()));
-  std::uint64_t nonce = 0;  // tells this holding from another by the same process; need not be a secret
-  if (::getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof nonce)) {
-    nonce = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  }
-  put_integer(bytes, nonce);
-  put_integer(bytes, std::uint64_t{0});
-  Header header{};
-  std::copy(bytes.begin(), bytes.end(), header.begin());
-  return header;
 }
 
 Status cannot(std::string_view what, const std::string& path, int error) {
@@ -226,7 +104,7 @@ struct ProcessLock::State {
   int folder = -1;
   int file = -1;
   std::string name;
-  Header header{};
+  LockHeader header{};
   std::atomic<std::uint64_t> beats{0};
   std::mutex mutex;
   std::condition_variable wake;
@@ -252,9 +130,8 @@ ProcessLock::~ProcessLock() { release(); }
 
 void ProcessLock::beat() {
   if (!state_) return;
-  Bytes bytes;
-  put_integer(bytes, state_->beats.fetch_add(1) + 1);
-  (void)write_at(state_->file, bytes.data(), bytes.size(), beat_offset);
+  const auto bytes = lock_beat(state_->beats.fetch_add(1) + 1);  // allocates nothing: the thread must not throw
+  (void)write_at(state_->file, bytes.data(), bytes.size(), lock_beat_offset);
 }
 
 void ProcessLock::finish() { end_with('D', Status::ok(), ""); }
@@ -263,8 +140,8 @@ void ProcessLock::fail(const Status& failure, const std::string& maker) { end_wi
 
 void ProcessLock::end_with(char kind, const Status& status, const std::string& maker) {
   if (!state_) return;
-  const Bytes bytes = encode_outcome(state_->header, {kind, status, maker});
-  (void)write_at(state_->file, bytes.data(), bytes.size(), header_size);  // not written: the next one tries itself
+  const Bytes bytes = encode_lock_outcome(state_->header, {kind, status, maker});
+  (void)write_at(state_->file, bytes.data(), bytes.size(), lock_header_size);  // not written: the next one tries itself
   release();
 }
 
@@ -340,8 +217,8 @@ class LockSeeker {
       if (::flock(state->file, LOCK_EX | LOCK_NB) == 0) return take(std::move(state));
       if (errno == EINTR) continue;
       if (errno != EWOULDBLOCK) return ending(Turn::Kind::unavailable, cannot("lock", folder_ + "/" + name_, errno));
-      Bytes header = read_from_start(state->file, header_size);
-      if (const std::int64_t pid = pid_in(header); pid != 0) holder_ = pid;
+      Bytes header = read_from_start(state->file, lock_header_size);
+      if (const std::int64_t pid = lock_holder_pid(header); pid != 0) holder_ = pid;
       const Milliseconds time = now();
       if (!waited_) began_ = reported_ = time;
       waited_ = true;
@@ -364,9 +241,9 @@ class LockSeeker {
   // The file is locked. It may be one that was finished with and has lost its name since it was opened.
   std::optional<Turn> take(std::unique_ptr<ProcessLock::State> state) {
     const Bytes left = read_from_start(state->file, file_limit);
-    if (const std::int64_t pid = pid_in(left); pid != 0) holder_ = pid;
+    if (const std::int64_t pid = lock_holder_pid(left); pid != 0) holder_ = pid;
     const bool named = state->is_named();
-    const std::optional<Outcome> outcome = decode_outcome(left);
+    const std::optional<LockOutcome> outcome = decode_lock_outcome(left);
     // A name that is still there after the end: the holder died in between. Who did not wait for it starts anew.
     if (outcome && (waited_ || !named)) {
       if (named) ::unlinkat(state->folder, state->name.c_str(), 0);
@@ -380,9 +257,9 @@ class LockSeeker {
     turn.holder_died = !outcome && !left.empty();
     // First what is behind the header: an old end must never stand behind a new beginning. If nothing can be written
     // the lock is held all the same; waiters then see no sign of life.
-    if (::ftruncate(state->file, std::min<off_t>(static_cast<off_t>(left.size()), header_size)) == 0) {
-      state->header = make_header();
-      (void)write_at(state->file, state->header.data(), header_size, 0);
+    if (::ftruncate(state->file, std::min<off_t>(static_cast<off_t>(left.size()), lock_header_size)) == 0) {
+      state->header = make_lock_header();
+      (void)write_at(state->file, state->header.data(), lock_header_size, 0);
     }
     turn.lock.reset(new ProcessLock(std::move(state)));
     start_heart(*turn.lock);

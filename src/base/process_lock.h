@@ -4,13 +4,9 @@
 // behind. It is a courtesy and never needed for correctness: whatever goes wrong with it (no folder, no space, a frozen
 // holder) the caller is told to work without it, and must be able to.
 //
-// The file, little-endian, is there only while somebody works:
-//   magic "GEMVLCK1"   pid:i64   nonce:u64   beat:u64      what a waiter compares; `beat` counts up while the work goes
-//   on size:u32 payload checksum                              how the work ended; absent while it goes on payload :=
-//   kind:u8 ('D' done, 'F' failed) code:i32 maker:string message:string;  string := u32 length, bytes checksum :=
-//   SHA-256 over nonce and payload
-// Whoever finishes the work writes how it ended, takes the file's name away, and only then unlocks: those that have the
-// file open read the end, and those that come later find no file and start anew.
+// The file (lock_record.h) is there only while somebody works: whoever finishes the work writes how it ended, takes the
+// file's name away, and only then unlocks: those that have the file open read the end, and those that come later find
+// no file and start anew.
 //
 // Threads: acquire() from any; one lock by one thread at a time. fork: a child that keeps the file open keeps the
 // lock of a parent that was killed, but shows no progress, so that waiters go on after `stale_after`.

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   ResolverParts parts;
   parts.store = context->store_.get();
   parts.compilers = &context->compilers_;
+  parts.locks = &context->build_locks_;
   parts.registry = &context->registry_;
   parts.counters = &context->counters_;
   parts.device = context->device_.get();
@@ -77,6 +78,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       log_(std::move(log)),
       tables_(std::move(tables)),
       store_(make_layered_store(dependencies_.store(options_, log_), options_.cache_ro, log_)),
+      build_locks_(options_.runtime_dir, store_->root(), dependencies_.lock_timing, log_),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

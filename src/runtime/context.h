@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/runtime/build_locks.h"
 #include "src/runtime/options.h"
 #include "src/runtime/resolver.h"
 #include "src/tuning/tuning_table.h"
@@ -24,6 +25,7 @@ struct Dependencies {
   std::function<Result<std::shared_ptr<const cuda::DriverApi>>(const std::string& purpose)> driver;
   CompilerFactory compiler;
   std::function<std::unique_ptr<CubinStore>(const ContextOptions& options, Log log)> store;
+  LockTiming lock_timing;  // of builds that other processes may be at
 };
 // libcuda, NVRTC (where to look is read from the environment now) and the cache of the root.
 Dependencies default_dependencies();
@@ -72,6 +74,7 @@ class Context {
   Log log_;
   TuningTables tables_;
   std::unique_ptr<CubinStore> store_;
+  BuildLocks build_locks_;
   CompilerPool compilers_;
   KernelRegistry registry_;
   Counters counters_;

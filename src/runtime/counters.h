@@ -36,6 +36,8 @@ struct Counters {
   std::atomic<std::uint64_t> launch_misses{0};
   std::atomic<std::uint64_t> compiles{0}, compile_failures{0}, compile_milliseconds{0};
   std::atomic<std::uint64_t> cache_hits{0}, cache_misses{0}, cache_writes{0}, cache_write_failures{0};
+  // Builds that waited for another process; waits that ended because it showed no progress; its errors that were taken.
+  std::atomic<std::uint64_t> build_waits{0}, build_stale_waits{0}, build_shared_failures{0};
   // Kernels warmed, by how their configuration was found; dequantize_rows, which has but one, is not counted.
   std::array<std::atomic<std::uint64_t>, kMatches> kernels_by_match{};
   std::uint64_t kernels_of(Match match) const { return kernels_by_match[static_cast<std::size_t>(match)].load(); }

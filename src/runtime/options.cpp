@@ -116,6 +116,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   GEMVJIT_TRY_ASSIGN(options.cache_max_bytes, choose_cache_max_bytes(environment));
   GEMVJIT_TRY_ASSIGN(options.cache_trust, choose_cache_trust(environment));
   options.cache_ro = split_layer_paths(choose_folder(request.cache_ro, option::cache_ro, environment));
+  options.runtime_dir = environment("XDG_RUNTIME_DIR").value_or("");
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);
   options.dump_dir = choose_folder(request.dump_dir, option::dump_dir, environment);
   GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));

@@ -66,6 +66,7 @@ struct ContextOptions {
   std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;  // 0: no cap
   CacheTrust cache_trust = CacheTrust::owner;
   std::vector<std::string> cache_ro;  // read-only layers, in the order that they are asked
+  std::string runtime_dir;            // XDG_RUNTIME_DIR, for locks; "": not set
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;

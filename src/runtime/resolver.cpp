@@ -1,6 +1,7 @@
 #include "src/runtime/resolver.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -51,21 +52,21 @@ Status check_cluster(const Device& device, const LoadedKernel& kernel) {
 }  // namespace
 
 Result<Delivered> Resolver::ensure_cached(std::span<const KernelKey> candidates) {
-  return deliver(candidates, Use::cache);
+  return deliver(candidates, nullptr);
 }
 
-Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use use) {
+Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, const Entry* refused) {
   if (candidates.empty()) return Status(StatusCode::internal_error, "a kernel without a key");
   GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates.front()));
-  const std::string name = flight_name(*parts_.store, recipe.id(), use == Use::compiler_only);
+  const std::string name = flight_name(*parts_.store, recipe.id(), refused != nullptr);
   for (;;) {
-    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe.id(), use); });
+    auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe, refused); });
     if (landed.led) return std::move(landed.value);
     if (landed.value) {
       // The leader may have taken another of its names, which are more than this caller's.
       const KernelKey& key = landed.value->entry->id.key;
       if (std::find(candidates.begin(), candidates.end(), key) == candidates.end()) {
-        return find_or_build(candidates, recipe.id(), use);
+        return find_or_build(candidates, recipe, refused);
       }
       Delivered shared = std::move(landed.value).value();
       shared.compiled = false;
@@ -76,15 +77,16 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, Use u
     const StatusCode code = landed.value.status().code();
     if (code != StatusCode::sealed && code != StatusCode::no_compiler) return landed.value.status();
     if (code == StatusCode::sealed && parts_.sealed->load()) return landed.value.status();
-    if (code == StatusCode::no_compiler) return find_or_build(candidates, recipe.id(), use);
+    if (code == StatusCode::no_compiler) return find_or_build(candidates, recipe, refused);
   }
 }
 
-// `first` is the entry of the first candidate.
-Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use) {
-  if (use == Use::cache) {
+// `first` is the recipe of the first candidate.
+Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const Recipe& first,
+                                          const Entry* refused) {
+  if (refused == nullptr) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      EntryId id = first;
+      EntryId id = first.id();
       if (i > 0) {
         GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates[i]));
         id = recipe.id();
@@ -97,20 +99,64 @@ Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates,
     }
     parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
   }
-  return build(candidates);
+  return build(candidates, first, refused);
 }
 
-Result<Delivered> Resolver::build(std::span<const KernelKey> candidates) {
-  if (parts_.sealed->load()) {
-    return Status(StatusCode::sealed,
-                  fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal",
-                              candidates.front().text()));
-  }
+Status Resolver::refuse_if_sealed(const KernelKey& key) const {
+  if (!parts_.sealed->load()) return Status::ok();
+  return {StatusCode::sealed,
+          fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal", key.text())};
+}
+
+Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused) {
+  GEMVJIT_TRY(refuse_if_sealed(candidates.front()));
   GEMVJIT_TRY_ASSIGN(const CompilerPool::Choice choice, parts_.compilers->choose(candidates));
   const KernelKey& key = candidates[choice.index];
   if (parts_.on_target && candidates.size() > 1) parts_.on_target(key.arch);  // else the caller named the target
-  GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(key));
-  Result<Cubin> cubin = choice.compiler->compile(recipe);
+  Recipe recipe = first;
+  if (choice.index != 0) {
+    GEMVJIT_TRY_ASSIGN(recipe, specialize(key));
+  }
+
+  Turn turn;
+  if (parts_.locks != nullptr) turn = parts_.locks->acquire(recipe.id(), [this] { return parts_.sealed->load(); });
+  if (turn.waited) parts_.counters->build_waits.fetch_add(1, std::memory_order_relaxed);
+  if (turn.kind == Turn::Kind::stale) parts_.counters->build_stale_waits.fetch_add(1, std::memory_order_relaxed);
+  // Another compiler may do what that one could not.
+  if (turn.kind == Turn::Kind::failed && turn.maker == choice.compiler->version()) {
+    parts_.counters->build_shared_failures.fetch_add(1, std::memory_order_relaxed);
+    return turn.failure;
+  }
+  std::optional<Delivered> found = find_meanwhile(recipe.id(), refused);
+  if (found) {
+    if (turn.lock) turn.lock->finish();
+    return std::move(*found);
+  }
+  if (turn.waited) GEMVJIT_TRY(refuse_if_sealed(key));
+  Result<Delivered> built = compile(recipe, *choice.compiler);
+  if (turn.lock) {
+    if (built) turn.lock->finish();
+    // Other failures, as of memory, are this process's own: the next in line tries.
+    if (built.status().code() == StatusCode::compile_failed) {
+      turn.lock->fail(built.status(), choice.compiler->version());
+    }
+  }
+  return built;
+}
+
+// What another process published since the cache was looked at. A file that is not there is not asked for, so that a
+// plain miss is not counted twice.
+std::optional<Delivered> Resolver::find_meanwhile(const EntryId& id, const Entry* refused) {
+  const std::string path = parts_.store->path_of(id);
+  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return std::nullopt;
+  std::optional<Entry> entry = parts_.store->get(id);
+  if (!entry || (refused != nullptr && entry->cubin.bytes == refused->cubin.bytes)) return std::nullopt;
+  parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
+  return Delivered{std::make_shared<const Entry>(std::move(*entry)), false, Status::ok(), path};
+}
+
+Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler) {
+  Result<Cubin> cubin = compiler.compile(recipe);
   if (!cubin) {
     parts_.counters->compile_failures.fetch_add(1, std::memory_order_relaxed);
     const std::string folder = dump(recipe);
@@ -119,7 +165,7 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates) {
   }
   parts_.counters->compiles.fetch_add(1, std::memory_order_relaxed);
   parts_.counters->compile_milliseconds.fetch_add(cubin->compile_ms, std::memory_order_relaxed);
-  parts_.log.debug("compiled {} in {} ms with {}", key.text(), cubin->compile_ms, cubin->compiler_version);
+  parts_.log.debug("compiled {} in {} ms with {}", recipe.key.text(), cubin->compile_ms, cubin->compiler_version);
   if (parts_.log.enabled(LogLevel::debug)) dump(recipe);
 
   Delivered delivered;
@@ -146,7 +192,7 @@ Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext
     if (caller_context != nullptr) GEMVJIT_TRY(prepare(*loaded, caller_context));
     return Ready{loaded, false, true, Status::ok()};
   }
-  GEMVJIT_TRY_ASSIGN(const Delivered delivered, deliver(candidates, Use::cache));
+  GEMVJIT_TRY_ASSIGN(const Delivered delivered, deliver(candidates, nullptr));
   CUresult result = CUDA_SUCCESS;
   const Result<const LoadedKernel*> loaded = load(*delivered.entry, caller_context, result);
   if (loaded) return Ready{*loaded, delivered.compiled, false, delivered.kept};
@@ -162,7 +208,7 @@ Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal,
   const KernelKey key = refused.entry->id.key;
   parts_.log.warning("{}: the driver refuses the cached kernel {} ({}); it is built again", key.text(), refused.path,
                      refusal.message());
-  const Result<Delivered> built = deliver({&key, 1}, Use::compiler_only);
+  const Result<Delivered> built = deliver({&key, 1}, refused.entry.get());
   if (!built) {
     return Status(original.code(),
                   fmt::format("{}; and it cannot be built again: {}", original.message(), built.status().message()));

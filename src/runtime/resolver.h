@@ -3,9 +3,12 @@
 // A kernel for the context's device may have several names, one for each target that the device takes ("sm_90a",
 // "sm_90"), best first: the candidates. The first that has a cache entry is used; if none has, the first that the
 // compiler supports is built. So a node without NVRTC finds what another one built.
+// Threads and processes that need one kernel at one time share one build: threads of this process always, also through
+// different contexts; processes as far as they can lock each other out (build_locks.h). A failed compile is shared,
+// too.
 //
 // A cache problem is never the caller's problem: a kernel that could not be kept is delivered from memory, and says so.
-// Threads: any. Threads of this process that need one kernel share one build, also through different contexts.
+// Threads: any.
 #pragma once
 
 #include <atomic>
@@ -17,6 +20,7 @@
 
 #include "cache/store.h"
 #include "src/base/log.h"
+#include "src/runtime/build_locks.h"
 #include "src/runtime/compiler_pool.h"
 #include "src/runtime/counters.h"
 #include "src/runtime/device.h"
@@ -27,7 +31,7 @@ namespace gemvjit {
 // A compiled kernel, wherever it came from.
 struct Delivered {
   std::shared_ptr<const Entry> entry;
-  bool compiled = false;  // now, by this call; else it was in the cache or another thread built it
+  bool compiled = false;  // now, by this call; else it was in the cache or somebody else built it
   Status kept;            // why the cache does not have it, although it was built
   std::string path;       // of the cache file; "" without a directory
 };
@@ -43,6 +47,7 @@ struct Ready {
 struct ResolverParts {  // all outlive the resolver
   CubinStore* store = nullptr;
   CompilerPool* compilers = nullptr;
+  BuildLocks* locks = nullptr;
   KernelRegistry* registry = nullptr;
   Counters* counters = nullptr;
   const Device* device = nullptr;  // nullptr: ensure_cached() only
@@ -67,10 +72,13 @@ class Resolver {
   Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context);
 
  private:
-  enum class Use { cache, compiler_only };
-  Result<Delivered> deliver(std::span<const KernelKey> candidates, Use use);
-  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use);
-  Result<Delivered> build(std::span<const KernelKey> candidates);
+  // `refused`: the entry in the cache that the driver does not take, which is no answer; nullptr: any is.
+  Result<Delivered> deliver(std::span<const KernelKey> candidates, const Entry* refused);
+  Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
+  Status refuse_if_sealed(const KernelKey& key) const;
+  Result<Delivered> build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
+  std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused);
+  Result<Delivered> compile(const Recipe& recipe, Compiler& compiler);
   Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
   Status cannot_load(const Delivered& delivered, const Status& failure) const;
   // `result`: the driver's answer, where it was asked.

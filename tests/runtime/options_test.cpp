@@ -72,6 +72,11 @@ TEST(Options, TheCallerOverrulesTheEnvironment) {
   EXPECT_EQ(options->log_level, LogLevel::off);
 }
 
+TEST(Options, TheRuntimeDirectoryIsThatOfTheEnvironment) {
+  EXPECT_EQ(resolve_options({}, environment_of({}))->runtime_dir, "");
+  EXPECT_EQ(resolve_options({}, environment_of({{"XDG_RUNTIME_DIR", "/run/me"}}))->runtime_dir, "/run/me");
+}
+
 TEST(Options, TheCacheDirectoryFollowsXdg) {
   const auto cache = [](std::map<std::string, std::string> values) {
     return resolve_options({}, environment_of(std::move(values)))->cache_dir;

@@ -29,6 +29,7 @@ struct FakeCompilers {
   std::function<void()> while_compiling = [] {};
   bool waits_for_predecessor = true;  // of kernels with the pdl flag
   bool missing = false;               // NVRTC is not there
+  std::string version = "Fake 1.0";
   std::atomic<int> opened{0};
 
   std::vector<std::string> compiled() const {  // keys, in order
@@ -59,7 +60,7 @@ class FakeCompiler final : public Compiler {
     cubin.compile_ms = 7;
     return cubin;
   }
-  std::string version() const override { return "Fake 1.0"; }
+  std::string version() const override { return shared_.version; }
   std::string path() const override { return "/fake/libnvrtc.so"; }
   bool supports(const Arch& arch) const override { return shared_.supports(arch); }
   std::vector<int> supported_sms() const override { return {80, 90}; }

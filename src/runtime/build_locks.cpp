@@ -1,0 +1,57 @@
+#include "src/runtime/build_locks.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "src/base/files.h"
+
+namespace gemvjit {
+
+Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner) {
+  GEMVJIT_TRY(make_directories(cache_root));
+  if (!runtime_dir.empty() && check_runtime_folder(runtime_dir, owner)) {
+    if (auto folder = private_folder(runtime_dir, "gemvjit", owner)) return folder;
+  }
+  return private_folder(cache_root, "locks", owner);
+}
+
+std::string lock_file_name(const std::string& cache_root, const EntryId& id) {
+  char resolved[PATH_MAX];
+  const char* real = ::realpath(cache_root.c_str(), resolved);
+  Sha256 sha;
+  sha.update_tagged("cache", real != nullptr ? std::string_view(real) : std::string_view(cache_root));
+  sha.update_tagged("entry", to_hex(id.digest));
+  return to_hex(sha.finish()).substr(0, 32) + ".lock";
+}
+
+Turn BuildLocks::acquire(const EntryId& id, const std::function<bool()>& stop) {
+  Turn turn;
+  if (cache_root_.empty()) return turn;
+  const auto folder = choose_lock_folder(runtime_dir_, cache_root_, ::geteuid());
+  if (!folder) {
+    log_.debug("no locks between processes: {}", folder.status().message());
+    turn.failure = folder.status();
+    return turn;
+  }
+  LockWait wait;
+  wait.stop = stop;
+  wait.report = [&](std::int64_t holder, Milliseconds waited) {
+    log_.info("waiting since {} s for process {}, which builds {}", waited.count() / 1000, holder, id.key.text());
+  };
+  const std::string name = lock_file_name(cache_root_, id);
+  turn = acquire_lock(*folder, name, timing_, wait);
+  if (turn.kind == Turn::Kind::unavailable) {
+    log_.debug("no lock between processes: {}", turn.failure.message());
+  } else if (turn.kind == Turn::Kind::stale) {
+    log_.warning("{}: process {}, which has the lock {}/{}, shows no progress; it is built here as well", id.key.text(),
+                 turn.holder_pid, *folder, name);
+  } else if (turn.holder_died) {
+    log_.info("{}: process {} ended while it built it; it is built here", id.key.text(), turn.holder_pid);
+  }
+  return turn;
+}
+
+}  // namespace gemvjit

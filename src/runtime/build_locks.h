@@ -1,0 +1,45 @@
+// BuildLocks: processes that share a cache and need one kernel at one time share one build. Where the locks lie, and
+// what they are called; see src/base/process_lock.h for how they work.
+//
+// Threads: any. Locks are a courtesy: where none can be had, every process builds for itself and the cache is right.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "cache/entry.h"
+#include "src/base/log.h"
+#include "src/base/process_lock.h"
+
+namespace gemvjit {
+
+class BuildLocks {
+ public:
+  // `runtime_dir`: the value of XDG_RUNTIME_DIR, "" if not set. `cache_root` "": kernels are in memory only, and there
+  // are no locks. Nothing is touched before the first acquire().
+  BuildLocks(std::string runtime_dir, std::string cache_root, LockTiming timing, Log log)
+      : runtime_dir_(std::move(runtime_dir)),
+        cache_root_(std::move(cache_root)),
+        timing_(std::move(timing)),
+        log_(std::move(log)) {}
+
+  // The caller's turn to build the entry, or what came of somebody else's. Waits; `stop` ends that (may be empty).
+  Turn acquire(const EntryId& id, const std::function<bool()>& stop);
+
+ private:
+  const std::string runtime_dir_, cache_root_;
+  const LockTiming timing_;
+  const Log log_;
+};
+
+// <runtime_dir>/gemvjit if the runtime folder is one that only `owner` may write to, else <cache_root>/locks. The
+// cache's folder is made if it is not there: where that cannot be done nothing can be kept either, and locks are of no
+// use.
+Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner);
+
+// The lock's file: one for each entry of each cache, however the cache's path is spelled.
+std::string lock_file_name(const std::string& cache_root, const EntryId& id);
+
+}  // namespace gemvjit

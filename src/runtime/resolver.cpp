@@ -97,10 +97,11 @@ Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates,
     }
     parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
   }
-  return build(candidates);
+  // A build of its own accord: whatever is in the cache under this name was of no use.
+  return build(candidates, use == Use::compiler_only ? Replace::any : Replace::unusable_only);
 }
 
-Result<Delivered> Resolver::build(std::span<const KernelKey> candidates) {
+Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, Replace replace) {
   if (parts_.sealed->load()) {
     return Status(StatusCode::sealed,
                   fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal",
@@ -129,7 +130,7 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates) {
   entry->cubin = std::move(cubin).value();
   delivered.compiled = true;
   delivered.path = parts_.store->path_of(entry->id);
-  delivered.kept = parts_.store->put(*entry);
+  delivered.kept = parts_.store->put(*entry, replace);
   auto& written = delivered.kept ? parts_.counters->cache_writes : parts_.counters->cache_write_failures;
   written.fetch_add(1, std::memory_order_relaxed);
   delivered.entry = std::move(entry);

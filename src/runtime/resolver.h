@@ -70,7 +70,7 @@ class Resolver {
   enum class Use { cache, compiler_only };
   Result<Delivered> deliver(std::span<const KernelKey> candidates, Use use);
   Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const EntryId& first, Use use);
-  Result<Delivered> build(std::span<const KernelKey> candidates);
+  Result<Delivered> build(std::span<const KernelKey> candidates, Replace replace);
   Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
   Status cannot_load(const Delivered& delivered, const Status& failure) const;
   // `result`: the driver's answer, where it was asked.

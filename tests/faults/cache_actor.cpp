@@ -45,7 +45,9 @@ int act(int count, char** words) {
   const std::string verb = words[2];
   // Temporaries of any age are swept, so that what a killed process left must be gone after the next one; but not those
   // of others who are at work now.
-  const auto store = make_dir_store(words[1], Log::silent(), {.stale_after_seconds = verb == "churn" ? 3600 : -1});
+  DirStoreOptions options;
+  if (verb != "churn") options.stale_after_seconds = -1;
+  const auto store = make_dir_store(words[1], Log::silent(), options);
   const long number = std::atol(words[3]);
   if (verb == "get") return get(*store, number);
   if (verb == "churn") return churn(*store, number);

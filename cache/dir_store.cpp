@@ -9,18 +9,38 @@
 #include <set>
 
 #include "cache/layout.h"
+#include "cache/put_policy.h"
+#include "cache/quarantine.h"
 #include "cache/store.h"
 #include "src/base/files.h"
 
 namespace gemvjit {
 namespace {
 
-constexpr std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file
+constexpr int put_attempts = 4;  // others may remove, damage or publish what a put has just looked at
 
 // The file's entry, whichever it is. not_found if there is no file; any other failure says why the file is of no use.
-Result<Entry> load(const std::string& path) {
+Result<Entry> load_once(const std::string& path) {
   GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
   return decode_entry(bytes);
+}
+
+// What is at fault may be the moment: on a network file system a file that was just renamed can look empty or stale,
+// and is whole once it is opened again.
+Result<Entry> load(const std::string& path) {
+  Result<Entry> first = load_once(path);
+  if (first || first.status().code() == StatusCode::not_found) return first;
+  return load_once(path);
+}
+
+// Whether the file itself is at fault: its bytes, or that it is a link, a FIFO, too large. Else it could only not be
+// read (no permission, a stale handle, a disk error), which says nothing of what it holds.
+bool is_damage(const std::string& path, const Status& problem) {
+  if (problem.code() == StatusCode::entry_damaged) return true;
+  struct stat info {};
+  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
+    return false;
+  return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
 }
 
 // A failure with the path in front, where what it says does not name it.
@@ -37,7 +57,7 @@ Status foreign(const EntryId& found) {
 
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
 
-void remove_stale_temporaries(const std::string& directory) {
+void remove_stale_temporaries(const std::string& directory, std::int64_t stale_after_seconds) {
   const auto names = list_directory(directory);
   if (!names) return;
   const std::int64_t now = std::time(nullptr);
@@ -52,12 +72,13 @@ void remove_stale_temporaries(const std::string& directory) {
 
 class DirStore final : public CubinStore {
  public:
-  DirStore(std::string root, Log log) : root_(std::move(root)), log_(std::move(log)) {
+  DirStore(std::string root, Log log, const DirStoreOptions& options)
+      : root_(std::move(root)), log_(std::move(log)), options_(options) {
     while (root_.size() > 1 && root_.ends_with('/')) root_.pop_back();
   }
 
   std::optional<Entry> get(const EntryId& id) override;
-  Status put(const Entry& entry) override;
+  Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override;
   Result<std::vector<ListedEntry>> list() override;
   std::string path_of(const EntryId& id) const override { return entry_path(root_, id); }
@@ -68,7 +89,10 @@ class DirStore final : public CubinStore {
   }
 
  private:
-  Status publish(const Entry& entry);
+  enum class Present { nothing, replaceable, stays };
+  Status keep(const Entry& entry, Replace replace);
+  Present look_at_present(const Entry& entry, Replace replace);
+  bool set_aside(const EntryId& id);
   void count(std::uint64_t StoreStats::*counter);
   bool first_time(std::set<std::string>& seen, const std::string& what);
   void warn_of_unusable(const EntryId& id, const Status& problem);
@@ -77,6 +101,7 @@ class DirStore final : public CubinStore {
 
   std::string root_;
   Log log_;
+  const DirStoreOptions options_;
   mutable std::mutex mutex_;  // guards what follows; held for no file operation
   StoreStats stats_;
   std::set<std::string> warned_;  // paths of files, or of a directory that cannot be used at all
@@ -114,15 +139,67 @@ std::optional<Entry> DirStore::get(const EntryId& id) {
     count(&StoreStats::misses);
     const Status problem = entry ? foreign(entry->id) : entry.status();
     if (problem.code() == StatusCode::not_found) return std::nullopt;
+    const bool damaged = is_damage(path, problem);
     count(&StoreStats::damaged);
+    if (!damaged) count(&StoreStats::unreadable);
     warn_of_unusable(id, with_path(path, problem));
+    if (damaged) set_aside(id);
   } catch (const std::bad_alloc&) {
     // No memory for an entry is no reason to fail: without the cache the caller may still get on.
   }
   return std::nullopt;
 }
 
-Status DirStore::publish(const Entry& entry) {
+// Move the file to the quarantine. False if it is still there. Somebody may have published a whole entry since it was
+// found damaged, and that was moved then: it goes back, or is built once more where that fails.
+bool DirStore::set_aside(const EntryId& id) {
+  const std::string path = path_of(id);
+  const Result<std::string> moved = quarantine_file(root_, path);
+  if (!moved) return moved.status().code() == StatusCode::not_found;
+  const Result<Entry> entry = load(*moved);
+  if (entry && entry->id == id) {
+    (void)::link(moved->c_str(), path.c_str());
+    (void)remove_file(*moved);
+    return true;
+  }
+  count(&StoreStats::quarantined);
+  prune_quarantine(root_, options_.quarantine);
+  return true;
+}
+
+// What is under the entry's name, made ready for a put: damaged files are set aside.
+DirStore::Present DirStore::look_at_present(const Entry& entry, Replace replace) {
+  const std::string path = path_of(entry.id);
+  const Result<Entry> present = load(path);
+  if (present && present->id == entry.id) {
+    switch (judge_put(*present, entry, replace)) {
+      case PutVerdict::replace:
+        return Present::replaceable;
+      case PutVerdict::unchanged:
+        count(&StoreStats::puts_unchanged);
+        break;
+      case PutVerdict::other_compiler:
+        count(&StoreStats::puts_other_compiler);
+        break;
+      case PutVerdict::nondeterminism:
+        count(&StoreStats::determinism_alarms);
+        if (first_time(warned_, "determinism " + path)) {
+          log_.warning("{} made other code of {} than what {} holds, from the same sources: the entry stays",
+                       entry.cubin.compiler_version, entry.id.key.text(), path);
+        }
+        break;
+    }
+    return Present::stays;
+  }
+  const Status problem = present ? foreign(present->id) : present.status();
+  if (problem.code() == StatusCode::not_found) return Present::nothing;
+  // What cannot be read, nor moved, is replaced: a file that nobody can use must not keep the kernel out for ever.
+  if (!is_damage(path, problem)) return Present::replaceable;
+  warn_of_unusable(entry.id, with_path(path, problem));
+  return set_aside(entry.id) ? Present::nothing : Present::replaceable;
+}
+
+Status DirStore::keep(const Entry& entry, Replace replace) {
   const Bytes bytes = encode_entry(entry);
   if (bytes.size() > entry_size_limit) {
     return {StatusCode::invalid_argument, fmt::format("the entry of {} has {} bytes, the limit is {}",
@@ -134,18 +211,27 @@ Status DirStore::publish(const Entry& entry) {
             fmt::format("the entry of {} could not be read back: {}", entry.id.key.text(), decoded.status().message())};
   }
   const std::string directory = entry_directory(root_, entry.id);
-  Status status = make_directories(directory);
-  if (status) {
-    if (first_time(swept_, directory)) remove_stale_temporaries(directory);
-    status = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size());
+  Status status;
+  for (int attempt = 0; attempt < put_attempts; ++attempt) {
+    const Present present = look_at_present(entry, replace);
+    if (present == Present::stays) return Status::ok();
+    status = make_directories(directory);
+    if (!status) continue;
+    if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
+    const auto published = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
+                                        {.replace = present == Present::replaceable, .private_mode = true});
+    if (published && *published == Published::whole) return Status::ok();
+    // Another writer was first: what it wrote is looked at. Or the folder went away: it is made again.
+    status = published ? Status(StatusCode::io_error, fmt::format("{} changes all the time", path_of(entry.id)))
+                       : published.status();
+    if (!published && is_searchable_directory(directory)) break;
   }
-  if (!status) return {StatusCode::cache_not_writable, status.message()};
-  return status;
+  return {StatusCode::cache_not_writable, status.message()};
 }
 
-Status DirStore::put(const Entry& entry) {
+Status DirStore::put(const Entry& entry, Replace replace) {
   try {
-    Status status = publish(entry);
+    Status status = keep(entry, replace);
     const std::lock_guard lock(mutex_);
     if (status) {
       ++stats_.puts;
@@ -155,7 +241,8 @@ Status DirStore::put(const Entry& entry) {
     ++stats_.put_failures;
     if (!put_warned_) {
       put_warned_ = true;
-      log_.warning("kernels are compiled but not kept in the cache {} (said once): {}", root_, status.message());
+      log_.warning("kernels are compiled but not kept in the cache {} (said once; GEMVJIT_CACHE_DIR names another): {}",
+                   root_, status.message());
     }
     return status;
   } catch (const std::bad_alloc&) {
@@ -226,9 +313,9 @@ Result<std::vector<ListedEntry>> DirStore::list() {
 
 }  // namespace
 
-std::unique_ptr<CubinStore> make_dir_store(std::string root, Log log) {
+std::unique_ptr<CubinStore> make_dir_store(std::string root, Log log, const DirStoreOptions& options) {
   if (root.empty()) return make_memory_store();
-  return std::make_unique<DirStore>(std::move(root), std::move(log));
+  return std::make_unique<DirStore>(std::move(root), std::move(log), options);
 }
 
 }  // namespace gemvjit

@@ -18,7 +18,7 @@ class LayeredStore final : public CubinStore {
       : writable_(std::move(writable)), paths_(std::move(paths)), log_(std::move(log)) {}
 
   std::optional<Entry> get(const EntryId& id) override;
-  Status put(const Entry& entry) override;
+  Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override { return writable_->remove(id); }
   Result<std::vector<ListedEntry>> list() override;
   std::string path_of(const EntryId& id) const override;
@@ -102,13 +102,13 @@ void LayeredStore::compare_with_layers(const Entry& entry) {
   }
 }
 
-Status LayeredStore::put(const Entry& entry) {
+Status LayeredStore::put(const Entry& entry, Replace replace) {
   try {
     compare_with_layers(entry);
   } catch (const std::bad_alloc&) {
     // the entry is worth more than the comparison
   }
-  return writable_->put(entry);
+  return writable_->put(entry, replace);
 }
 
 Result<std::vector<ListedEntry>> LayeredStore::list() {

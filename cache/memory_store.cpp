@@ -1,6 +1,7 @@
 #include <map>
 #include <mutex>
 
+#include "cache/put_policy.h"
 #include "cache/store.h"
 
 namespace gemvjit {
@@ -26,10 +27,25 @@ class MemoryStore final : public CubinStore {
     return found->second;
   }
 
-  Status put(const Entry& entry) override {
+  Status put(const Entry& entry, Replace replace) override {
     const std::lock_guard lock(mutex_);
-    entries_.insert_or_assign(entry.id, entry);
     ++stats_.puts;
+    const auto [found, is_new] = entries_.try_emplace(entry.id, entry);
+    if (is_new) return Status::ok();
+    switch (judge_put(found->second, entry, replace)) {
+      case PutVerdict::replace:
+        found->second = entry;
+        break;
+      case PutVerdict::unchanged:
+        ++stats_.puts_unchanged;
+        break;
+      case PutVerdict::other_compiler:
+        ++stats_.puts_other_compiler;
+        break;
+      case PutVerdict::nondeterminism:
+        ++stats_.determinism_alarms;
+        break;
+    }
     return Status::ok();
   }
 

@@ -83,7 +83,7 @@ class Limited final : public SizeLimitedStore {
     if (entry && is_limited()) use(id);
     return entry;
   }
-  Status put(const Entry& entry) override;
+  Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override { return inner_->remove(id); }  // the next scan sees it
   Result<std::vector<ListedEntry>> list() override { return inner_->list(); }
   std::string path_of(const EntryId& id) const override { return inner_->path_of(id); }
@@ -184,8 +184,8 @@ Status Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t p
           fmt::format("the cache {} is at its cap of {} bytes and all of it is in use", root(), limit_.max_bytes)};
 }
 
-Status Limited::put(const Entry& entry) {
-  if (!is_limited()) return inner_->put(entry);
+Status Limited::put(const Entry& entry, Replace replace) {
+  if (!is_limited()) return inner_->put(entry, replace);
   const std::uint64_t bytes = entry.cubin.bytes.size() + entry_overhead;
   Status status;
   if (hooks_.free_bytes(root()) < limit_.keep_free_bytes + bytes) {
@@ -206,7 +206,7 @@ Status Limited::put(const Entry& entry) {
     warn_once(full_warned_, fmt::format("kernels are compiled but not kept (said once): {}", status.message()));
     return status;
   }
-  status = inner_->put(entry);
+  status = inner_->put(entry, replace);
   if (!status && limit_.max_bytes != 0) {
     (void)ledger_.update(lock_patience_ms,
                          [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, bytes); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "cache/quarantine.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
 
@@ -25,19 +26,29 @@ struct ListedEntry {
 
 struct StoreStats {
   std::uint64_t hits = 0;
-  std::uint64_t misses = 0;   // absent, or one of `damaged`
-  std::uint64_t damaged = 0;  // get() found a file that it could not use: damaged, foreign or unreadable
-  std::uint64_t puts = 0;     // that succeeded
+  std::uint64_t misses = 0;               // absent, or one of `damaged`
+  std::uint64_t damaged = 0;              // get() found a file that it could not use: damaged, foreign or unreadable
+  std::uint64_t unreadable = 0;           // those of `damaged` that could not be read at all
+  std::uint64_t quarantined = 0;          // damaged and foreign files that were moved out of the way
+  std::uint64_t puts = 0;                 // that succeeded; the three below are among them
+  std::uint64_t puts_unchanged = 0;       // the same code was there already
+  std::uint64_t puts_other_compiler = 0;  // other code, by another compiler version, was there and stays
+  std::uint64_t determinism_alarms = 0;   // other code by the same compiler version was there and stays
   std::uint64_t put_failures = 0;
 };
+
+// What put() may replace: nothing but what is damaged, foreign or unreadable; or a whole entry with the same id too.
+enum class Replace { unusable_only, any };
 
 class CubinStore {
  public:
   virtual ~CubinStore() = default;
   // The verified entry with just this id, or nothing.
   virtual std::optional<Entry> get(const EntryId& id) = 0;
-  // Keep the entry. A failure is reported (and warned of once), but the caller goes on with its own bytes.
-  virtual Status put(const Entry& entry) = 0;
+  // Keep the entry. A failure is reported (and warned of once), but the caller goes on with its own bytes, and so it
+  // does where a whole entry is there already and stays (put_policy.h): that is ok too, and one of the counters.
+  // Replace::any is for a caller who knows that what is there is of no use, as after the driver has refused it.
+  virtual Status put(const Entry& entry, Replace replace = Replace::unusable_only) = 0;
   virtual Status remove(const EntryId& id) = 0;  // ok if it is not there
   // Every entry there, whole or not, sorted by path; nothing where there is no cache yet. Reads all files and returns
   // their payloads too, so it is for tools. A whole entry under another entry's name is a problem as well.
@@ -50,10 +61,17 @@ class CubinStore {
 
 // Entries in memory only: the fallback where no directory is usable, and the cache of tests.
 std::unique_ptr<CubinStore> make_memory_store();
-// Entries below `root`, which is made at the first put (never by get). See layout.h for the names below it. An empty
-// root gives a memory store. A put that fails answers cache_not_writable, or invalid_argument for an entry that could
-// not be read back. The first put into a folder also removes what writers left there that died over an hour ago.
-std::unique_ptr<CubinStore> make_dir_store(std::string root, Log log);
+
+struct DirStoreOptions {
+  std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file; < 0: temporaries of any age
+  QuarantineLimits quarantine;
+};
+
+// Entries below `root`, which is made at the first put (never by get of an absent entry). See layout.h for the names
+// below it. An empty root gives a memory store. A put that fails answers cache_not_writable, or invalid_argument for an
+// entry that could not be read back. The first put into a folder also removes what writers left there that died longer
+// ago than stale_after_seconds. A damaged or foreign file that get() or put() meets is moved to the quarantine.
+std::unique_ptr<CubinStore> make_dir_store(std::string root, Log log, const DirStoreOptions& options = {});
 
 // The directory that the options and the environment name: `explicit_dir` if not empty, else GEMVJIT_CACHE_DIR, else
 // $XDG_CACHE_HOME/gemvjit, else $HOME/.cache/gemvjit; a relative path in the last two is ignored, as the XDG

@@ -3,40 +3,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <system_error>
 
+#include "src/base/descriptor.h"
+
 namespace gemvjit {
 namespace {
-
-// Closes what it holds. Errors of close() matter only to a writer, which calls fsync first and so has seen them.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
@@ -56,39 +35,15 @@ std::string_view kind_of(mode_t mode) {
   return "no regular file";
 }
 
-Status write_all(int fd, const void* data, std::size_t size, const std::string& path) {
-  const auto* bytes = static_cast<const std::uint8_t*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(fd, bytes, size);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return io_failure("write", path, errno);
-    }
-    bytes += written;
-    size -= static_cast<std::size_t>(written);
+// The umask may have taken bits of mode 0700 from a directory that was just made.
+Status undo_umask(const std::string& made) {
+  struct stat info {};
+  if (::lstat(made.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Status::ok();  // removed again by somebody; the next step says so
+    return io_failure("examine directory", made, errno);
   }
-  return Status::ok();
-}
-
-std::string temporary_file_name() {
-  std::uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    random = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-  }
-  return fmt::format("{}{}-{:016x}", temporary_file_prefix, ::getpid(), random);
-}
-
-// Write the temporary and move it to its name. The caller removes the temporary if this fails.
-Status write_and_rename(int directory_fd, int fd, const std::string& temporary, const std::string& directory,
-                        const std::string& name, const void* data, std::size_t size) {
-  GEMVJIT_TRY(write_all(fd, data, size, directory + "/" + temporary));
-  // Before the rename: after a crash the name must not stand for a file whose bytes never reached the disk.
-  if (::fsync(fd) != 0) return io_failure("fsync", directory + "/" + temporary, errno);
-  if (::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
-    return io_failure("rename a temporary file to", directory + "/" + name, errno);
-  }
+  if (!S_ISDIR(info.st_mode) || (info.st_mode & 0700) == 0700) return Status::ok();
+  if (::chmod(made.c_str(), 0700) != 0) return io_failure("set the mode of directory", made, errno);
   return Status::ok();
 }
 
@@ -124,6 +79,10 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit) {
       if (filled > limit) return too_large;
       if (filled == bytes.size()) bytes.resize(std::min(2 * bytes.size(), limit + 1));
     }
+    // Fewer bytes than the file has, by its own account: a network file system in the middle of a change, or worse.
+    if (filled < static_cast<std::uint64_t>(info.st_size)) {
+      return Status(StatusCode::io_error, fmt::format("{} ended after {} of its {} bytes", path, filled, info.st_size));
+    }
     bytes.resize(filled);
     return bytes;
   } catch (const std::bad_alloc&) {
@@ -137,7 +96,10 @@ Status make_directories(const std::string& directory) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = directory.find('/', end + 1);
     const std::string part = directory.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) == 0) continue;
+    if (::mkdir(part.c_str(), 0700) == 0) {
+      GEMVJIT_TRY(undo_umask(part));
+      continue;
+    }
     const int error = errno;
     if (is_directory(part)) continue;
     if (error == EEXIST) {
@@ -145,35 +107,6 @@ Status make_directories(const std::string& directory) {
               fmt::format("cannot make directory {}: {} is there and is no directory", directory, part)};
     }
     return {StatusCode::io_error, fmt::format("cannot make directory {}: {}: {}", directory, part, error_text(error))};
-  }
-  return Status::ok();
-}
-
-Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size) {
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-    return {StatusCode::io_error, fmt::format("cannot publish in {}: \"{}\" is no file name", directory, name)};
-  }
-  const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open()) return io_failure("open directory", directory, errno);
-
-  std::string temporary;
-  int fd = -1;
-  for (int attempt = 0; attempt < 16 && fd < 0; ++attempt) {
-    temporary = temporary_file_name();
-    fd = ::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 && errno != EEXIST && errno != EINTR) break;
-  }
-  if (fd < 0) return io_failure("create a file in", directory, errno);
-
-  Descriptor file(fd);
-  Status status = write_and_rename(folder.get(), file.get(), temporary, directory, name, data, size);
-  if (!status) {
-    ::unlinkat(folder.get(), temporary.c_str(), 0);
-    return status;
-  }
-  // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
-  if (::fsync(folder.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
-    return io_failure("fsync directory", directory, errno);
   }
   return Status::ok();
 }

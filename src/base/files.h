@@ -14,19 +14,31 @@ namespace gemvjit {
 using Bytes = std::vector<std::uint8_t>;
 
 // The whole content of a regular file of at most `limit` bytes, through one descriptor (opened without following a
-// final symbolic link, without blocking on a FIFO). not_found if there is no such file, io_error for all else.
+// final symbolic link, without blocking on a FIFO). not_found if there is no such file, io_error for all else, a file
+// that ended before its own size included.
 Result<Bytes> read_file(const std::string& path, std::size_t limit);
 
-// Make `directory` and its missing parents with mode 0700. ok if it is there already. io_error names the part that
-// could not be made, or that is no directory.
+// Make `directory` and its missing parents with mode 0700 whatever the umask. ok if it is there already. io_error names
+// the part that could not be made, or that is no directory.
 Status make_directories(const std::string& directory);
 
 // How the name of a file begins that publish_file is still writing: ".tmp-<pid>-<16 hex digits>".
 inline constexpr std::string_view temporary_file_prefix = ".tmp-";
 
-// Publish bytes as `directory/name`: an exclusive temporary file in the same directory, written, fsynced, renamed over
-// the name, directory fsynced. Readers see the old file or the whole new one. On failure the temporary is removed.
-// io_error, too, where only the last fsync failed: the file is there then, but may not survive a crash of the machine.
+// How publish_file treats a name that is taken, and the file's mode.
+struct PublishOptions {
+  bool replace = true;        // else a file that has the name stays: Published::already_there
+  bool private_mode = false;  // 0600 whatever the umask; else 0644 less the umask
+};
+enum class Published { whole, already_there };
+
+// Publish bytes as `directory/name`: an exclusive temporary file in the same directory, written, fsynced, read back,
+// closed, moved to the name, directory fsynced. Readers see what was there before or the whole new file. On failure the
+// temporary is removed. io_error, too, where only the last fsync failed: the file is there then, but may not survive a
+// crash of the machine. Without `replace` no other file is lost, but for a file system that can neither link nor rename
+// without replacing, where two writers at the same moment may replace each other's.
+Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
+                               std::size_t size, const PublishOptions& options);
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size);
 
 // Names in a directory in sorted order, without "." and "..". not_found if it is not there.

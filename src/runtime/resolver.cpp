@@ -133,7 +133,9 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const R
     return std::move(*found);
   }
   if (turn.waited) GEMVJIT_TRY(refuse_if_sealed(key));
-  Result<Delivered> built = compile(recipe, *choice.compiler);
+  // What the driver has refused gives way; nothing else that is whole does.
+  const Replace replace = refused != nullptr ? Replace::any : Replace::unusable_only;
+  Result<Delivered> built = compile(recipe, *choice.compiler, replace);
   if (turn.lock) {
     if (built) turn.lock->finish();
     // Other failures, as of memory, are this process's own: the next in line tries.
@@ -155,7 +157,7 @@ std::optional<Delivered> Resolver::find_meanwhile(const EntryId& id, const Entry
   return Delivered{std::make_shared<const Entry>(std::move(*entry)), false, Status::ok(), path};
 }
 
-Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler) {
+Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler, Replace replace) {
   Result<Cubin> cubin = compiler.compile(recipe);
   if (!cubin) {
     parts_.counters->compile_failures.fetch_add(1, std::memory_order_relaxed);
@@ -175,7 +177,7 @@ Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler) {
   entry->cubin = std::move(cubin).value();
   delivered.compiled = true;
   delivered.path = parts_.store->path_of(entry->id);
-  delivered.kept = parts_.store->put(*entry);
+  delivered.kept = parts_.store->put(*entry, replace);
   auto& written = delivered.kept ? parts_.counters->cache_writes : parts_.counters->cache_write_failures;
   written.fetch_add(1, std::memory_order_relaxed);
   delivered.entry = std::move(entry);

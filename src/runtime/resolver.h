@@ -78,7 +78,7 @@ class Resolver {
   Status refuse_if_sealed(const KernelKey& key) const;
   Result<Delivered> build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
   std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused);
-  Result<Delivered> compile(const Recipe& recipe, Compiler& compiler);
+  Result<Delivered> compile(const Recipe& recipe, Compiler& compiler, Replace replace);
   Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
   Status cannot_load(const Delivered& delivered, const Status& failure) const;
   // `result`: the driver's answer, where it was asked.

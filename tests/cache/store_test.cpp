@@ -20,7 +20,10 @@ namespace {
 
 using test::read_text;
 using test::TempDir;
+using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -51,25 +54,33 @@ class DirStoreTest : public testing::Test {
     EXPECT_EQ(store.stats().misses, misses + 1);
     EXPECT_THAT(warnings_, SizeIs(warnings));
   }
-  // Do `harm` to the file of a stored entry; expect one warning that says `why`, a miss each time, and that put heals.
-  void expect_healed_after(const std::function<void(const std::string& path)>& harm, const std::string& why) {
+  // Do `harm` to the file of a stored entry; expect one warning that says `why`, that the file goes to the quarantine,
+  // and that put heals.
+  void expect_healed_after(const std::function<void(const std::string& path)>& harm, const std::string& why,
+                           std::size_t kept = 1) {
     warnings_.clear();
+    std::filesystem::remove_all(root_);
     const auto store = open(root_);
     const Entry entry = make_entry(64);
     ASSERT_TRUE(store->put(entry));
     const std::string path = store->path_of(entry.id);
     harm(path);
-    expect_miss(*store, entry.id, 1);
-    expect_miss(*store, entry.id, 1);
-    ASSERT_THAT(warnings_, SizeIs(1));
-    EXPECT_THAT(warnings_[0], HasSubstr(path));
-    EXPECT_THAT(warnings_[0], HasSubstr(why));
-    EXPECT_EQ(store->stats().damaged, 2u);
     const auto listed = store->list();
     ASSERT_TRUE(listed) << listed.status().text();
     ASSERT_THAT(*listed, SizeIs(1));
     EXPECT_FALSE(listed->at(0).entry);
     EXPECT_THAT(listed->at(0).problem.message(), HasSubstr(why));
+    expect_miss(*store, entry.id, 1);
+    expect_miss(*store, entry.id, 1);
+    ASSERT_THAT(warnings_, SizeIs(1));
+    EXPECT_THAT(warnings_[0], HasSubstr(path));
+    EXPECT_THAT(warnings_[0], HasSubstr(why));
+    EXPECT_EQ(store->stats().damaged, 1u) << "the second time it is just absent";
+    EXPECT_EQ(store->stats().unreadable, 0u);
+    EXPECT_EQ(store->stats().quarantined, 1u);
+    EXPECT_THAT(*store->list(), IsEmpty());
+    EXPECT_THAT(*list_directory(quarantine_directory(root_)),
+                AllOf(SizeIs(kept), Each(EndsWith(entry_file_name(entry.id)))));
     const Status healed = store->put(entry);
     ASSERT_TRUE(healed) << healed.text();
     ASSERT_TRUE(store->get(entry.id));
@@ -172,6 +183,7 @@ TEST_F(DirStoreTest, SameNameButAnotherDigestIsForeign) {
   ASSERT_EQ(store->path_of(wanted), store->path_of(entry.id));
   expect_miss(*store, wanted, 1);
   EXPECT_THAT(warnings_.at(0), HasSubstr("another kernel"));
+  EXPECT_EQ(store->stats().quarantined, 1u);
 }
 
 TEST_F(DirStoreTest, FifoAndLinkInPlaceOfAFile) {
@@ -189,9 +201,9 @@ TEST_F(DirStoreTest, FifoAndLinkInPlaceOfAFile) {
       "symbolic link");
 }
 
-TEST_F(DirStoreTest, TooLargeFile) {
+TEST_F(DirStoreTest, TooLargeFile) {  // also for the quarantine, which does not keep it
   expect_healed_after([](const std::string& path) { std::filesystem::resize_file(path, entry_size_limit + 1); },
-                      "larger than the limit");
+                      "larger than the limit", 0);
 }
 
 TEST_F(DirStoreTest, FutureFormatVersion) {
@@ -212,6 +224,7 @@ TEST_F(DirStoreTest, DirectoryInPlaceOfAFileIsAMissAndAFailedPut) {
   ASSERT_TRUE(make_directories(store->path_of(entry.id) + "/full"));
   expect_miss(*store, entry.id, 1);
   EXPECT_EQ(store->put(entry).code(), StatusCode::cache_not_writable);
+  EXPECT_EQ(store->stats().quarantined, 0u);
   EXPECT_THAT(*list_directory(entry_directory(root_, entry.id)), SizeIs(1)) << "no temporary may be left";
 }
 
@@ -373,7 +386,7 @@ TEST(MemoryStore, KeepsListsAndRemoves) {
   ASSERT_TRUE(store->put(entry));
   ASSERT_TRUE(store->put(make_entry(8, 2)));
   ASSERT_TRUE(store->put(make_entry(64, 2, 5)));
-  ASSERT_TRUE(store->put(make_entry(64, 2, 6)));  // replaces
+  ASSERT_TRUE(store->put(make_entry(64, 2, 6), Replace::any));
   EXPECT_EQ(store->get(entry.id)->cubin.bytes, entry.cubin.bytes);
   EXPECT_EQ(store->get(make_entry(64, 2).id)->cubin.bytes.size(), 6u);
   EXPECT_FALSE(store->get(make_entry(72).id));

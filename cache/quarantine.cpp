@@ -1,0 +1,65 @@
+#include "cache/quarantine.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <system_error>
+#include <vector>
+
+#include "cache/layout.h"
+#include "src/base/files.h"
+
+namespace gemvjit {
+
+std::string quarantine_directory(const std::string& root) { return version_directory(root) + "/quarantine"; }
+
+Result<std::string> quarantine_file(const std::string& root, const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Status(StatusCode::not_found, fmt::format("there is no file {}", path));
+    return Status(StatusCode::io_error, fmt::format("cannot examine {}", path));
+  }
+  // A directory is somebody's own doing, and its size is not known.
+  if (S_ISDIR(info.st_mode)) return Status(StatusCode::io_error, fmt::format("{} is a directory", path));
+  const std::string directory = quarantine_directory(root);
+  GEMVJIT_TRY(make_directories(directory));
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::uint64_t stamp =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  const std::string moved =
+      fmt::format("{}/{:016x}-{}-{}", directory, stamp, ::getpid(), path.substr(path.rfind('/') + 1));
+  if (std::rename(path.c_str(), moved.c_str()) != 0) {
+    const int error = errno;
+    if (error == ENOENT) return Status(StatusCode::not_found, fmt::format("there is no file {}", path));
+    return Status(StatusCode::io_error,
+                  fmt::format("cannot move {} to {}: {}", path, moved, std::generic_category().message(error)));
+  }
+  return moved;
+}
+
+void prune_quarantine(const std::string& root, const QuarantineLimits& limits) {
+  const std::string directory = quarantine_directory(root);
+  const auto names = list_directory(directory);  // sorted: the oldest first
+  if (!names) return;
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  std::uint64_t bytes = 0;
+  for (const std::string& name : *names) {
+    struct stat info {};
+    const std::string path = directory + "/" + name;
+    if (::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) continue;
+    files.emplace_back(path, static_cast<std::uint64_t>(info.st_size));
+    bytes += files.back().second;
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files.size() - i <= limits.files && bytes <= limits.bytes) return;
+    (void)remove_file(files[i].first);
+    bytes -= files[i].second;
+  }
+}
+
+}  // namespace gemvjit

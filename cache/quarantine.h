@@ -1,0 +1,30 @@
+// The quarantine: where damaged and foreign files of a cache go, out of the way of the next put, for people to look at.
+//
+//   <root>/v1/quarantine/<16 hex digits: nanoseconds since 1970>-<pid>-<the file's name>
+//
+// Bounded: after each move the oldest go until the rest is within the limits. Several processes at once may exceed them
+// by what each is just moving. Threads and processes: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/base/status.h"
+
+namespace gemvjit {
+
+struct QuarantineLimits {
+  std::size_t files = 64;
+  std::uint64_t bytes = 64u << 20;
+};
+
+std::string quarantine_directory(const std::string& root);  // <root>/v1/quarantine
+
+// Move the file (not what it links to) there, by a rename; the answer is its new path. not_found if it is gone;
+// io_error if it is a directory or cannot be moved: it is then still where it was.
+Result<std::string> quarantine_file(const std::string& root, const std::string& path);
+
+// Remove the oldest until the rest is within the limits. What cannot be removed is left.
+void prune_quarantine(const std::string& root, const QuarantineLimits& limits);
+
+}  // namespace gemvjit

@@ -1,0 +1,36 @@
+// Descriptor: owns one file descriptor. For the files of this room and its tests only.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace gemvjit {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  // Without a look at what close() says, which is right for a reader only: a writer calls close().
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+  // 0, or the errno. The descriptor is gone either way, after EINTR too (Linux).
+  int close() {
+    const int result = ::close(release());
+    return result == 0 || errno == EINTR ? 0 : errno;
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace gemvjit

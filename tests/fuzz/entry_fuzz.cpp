@@ -1,0 +1,34 @@
+// The fuzz function of the entry reader: any bytes give an answer, and what decodes has one encoding. The bytes are
+// tried as they are, and with the right checksum at their end, without which nothing behind the checksum is reached.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "cache/entry.h"
+
+namespace gemvjit {
+namespace {
+
+void check(const Bytes& bytes) {
+  const auto decoded = decode_entry(bytes);
+  if (!decoded) {
+    if (decoded.status().code() != StatusCode::entry_damaged || decoded.status().message().empty()) std::abort();
+    return;
+  }
+  if (encode_entry(*decoded) != bytes) std::abort();
+}
+
+}  // namespace
+}  // namespace gemvjit
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  gemvjit::Bytes bytes(data, data + size);
+  gemvjit::check(bytes);
+  constexpr std::size_t checksum_size = 32;
+  if (size < checksum_size) return 0;
+  const gemvjit::Digest checksum = gemvjit::Sha256::of(bytes.data(), size - checksum_size);
+  std::memcpy(bytes.data() + size - checksum_size, checksum.data(), checksum_size);
+  gemvjit::check(bytes);
+  return 0;
+}

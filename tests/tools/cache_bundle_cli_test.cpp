@@ -203,6 +203,11 @@ TEST_F(BundleCli, ExplainOfNothingAndOfADamagedEntry) {
   const ProgramOutput output = cache({"explain", key(64).text(), "--json"});
   EXPECT_EQ(output.exit_code, 7);
   EXPECT_EQ(document(output)["result"], "damaged");
+  EXPECT_EQ(cache({"explain", key(64).text(), "--cache-dir", cache_dir_ + "/"}).exit_code, 7);
+  environment_["GEMVJIT_CACHE_RO"] = bundle("image.gjb", {entry(key(64))});
+  const ProgramOutput served = cache({"explain", key(64).text(), "--json"});
+  EXPECT_EQ(served.exit_code, 0);
+  EXPECT_EQ(document(served)["damaged"].size(), 1u) << "the layer serves what the folder cannot";
 }
 
 TEST_F(BundleCli, VerifyDeepLooksIntoLayersAndRepairsOnlyTheFolder) {

@@ -144,6 +144,7 @@ struct Verdict {
 // As the library asks: the layers in order, past what is damaged.
 Verdict look_up(const std::vector<Layer>& layers, const EntryId& id) {
   Verdict verdict;
+  const std::string in_bundle = "#" + id.key.arch.text() + "/" + entry_file_name(id);
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
       if (listed.entry && listed.entry->id == id) {
@@ -153,8 +154,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id) {
         verdict.compiler = listed.entry->cubin.compiler_version;
         return verdict;
       }
-      const std::string name = id.key.arch.text() + "/" + entry_file_name(id);
-      if (!listed.entry && (listed.path == entry_path(layer.path, id) || listed.path == layer.path + "#" + name)) {
+      if (!listed.entry && (listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle))) {
         verdict.damaged.push_back(fmt::format("{}: {}", listed.path, listed.problem.message()));
       }
     }

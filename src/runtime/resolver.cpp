@@ -1,7 +1,7 @@
 #include "src/runtime/resolver.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <ctime>
@@ -84,6 +84,7 @@ Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, const
 // `first` is the recipe of the first candidate.
 Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates, const Recipe& first,
                                           const Entry* refused) {
+  std::vector<FileStamp> seen;
   if (refused == nullptr) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       EntryId id = first.id();
@@ -91,6 +92,7 @@ Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates,
         GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates[i]));
         id = recipe.id();
       }
+      seen.push_back(stamp_of(parts_.store->path_of(id)));
       std::optional<Entry> entry = parts_.store->get(id);
       if (!entry) continue;
       parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);
@@ -99,7 +101,7 @@ Result<Delivered> Resolver::find_or_build(std::span<const KernelKey> candidates,
     }
     parts_.counters->cache_misses.fetch_add(1, std::memory_order_relaxed);
   }
-  return build(candidates, first, refused);
+  return build(candidates, first, refused, seen);
 }
 
 Status Resolver::refuse_if_sealed(const KernelKey& key) const {
@@ -108,7 +110,8 @@ Status Resolver::refuse_if_sealed(const KernelKey& key) const {
           fmt::format("{} is not in the cache, and the context is sealed: warm it before gemvjit_seal", key.text())};
 }
 
-Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused) {
+Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused,
+                                  std::span<const FileStamp> seen) {
   GEMVJIT_TRY(refuse_if_sealed(candidates.front()));
   GEMVJIT_TRY_ASSIGN(const CompilerPool::Choice choice, parts_.compilers->choose(candidates));
   const KernelKey& key = candidates[choice.index];
@@ -127,7 +130,8 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const R
     parts_.counters->build_shared_failures.fetch_add(1, std::memory_order_relaxed);
     return turn.failure;
   }
-  std::optional<Delivered> found = find_meanwhile(recipe.id(), refused);
+  std::optional<Delivered> found =
+      find_meanwhile(recipe.id(), refused, seen.empty() ? FileStamp{} : seen[choice.index]);
   if (found) {
     if (turn.lock) turn.lock->finish();
     return std::move(*found);
@@ -146,11 +150,19 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const R
   return built;
 }
 
-// What another process published since the cache was looked at. A file that is not there is not asked for, so that a
-// plain miss is not counted twice.
-std::optional<Delivered> Resolver::find_meanwhile(const EntryId& id, const Entry* refused) {
+Resolver::FileStamp Resolver::stamp_of(const std::string& path) {
+  struct stat info {};
+  if (path.empty() || ::stat(path.c_str(), &info) != 0) return {};
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino), info.st_size,
+          info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// What another process published since the cache was looked into. A file that is as it was is not read again: it was
+// of no use then, and would be counted twice.
+std::optional<Delivered> Resolver::find_meanwhile(const EntryId& id, const Entry* refused, const FileStamp& seen) {
   const std::string path = parts_.store->path_of(id);
-  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return std::nullopt;
+  const FileStamp now = stamp_of(path);
+  if (now == FileStamp{} || now == seen) return std::nullopt;
   std::optional<Entry> entry = parts_.store->get(id);
   if (!entry || (refused != nullptr && entry->cubin.bytes == refused->cubin.bytes)) return std::nullopt;
   parts_.counters->cache_hits.fetch_add(1, std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,12 +73,22 @@ class Resolver {
   Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context);
 
  private:
+  // What a cache file was when it was looked into, so that one that was replaced meanwhile is told from it.
+  struct FileStamp {
+    std::uint64_t device = 0, inode = 0;  // 0: there was none
+    std::int64_t size = 0, seconds = 0, nanoseconds = 0;
+    bool operator==(const FileStamp&) const = default;
+  };
+  static FileStamp stamp_of(const std::string& path);
+
   // `refused`: the entry in the cache that the driver does not take, which is no answer; nullptr: any is.
   Result<Delivered> deliver(std::span<const KernelKey> candidates, const Entry* refused);
   Result<Delivered> find_or_build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
   Status refuse_if_sealed(const KernelKey& key) const;
-  Result<Delivered> build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused);
-  std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused);
+  // `seen`: the candidates' files; empty: not looked at.
+  Result<Delivered> build(std::span<const KernelKey> candidates, const Recipe& first, const Entry* refused,
+                          std::span<const FileStamp> seen);
+  std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused, const FileStamp& seen);
   Result<Delivered> compile(const Recipe& recipe, Compiler& compiler, Replace replace);
   Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
   Status cannot_load(const Delivered& delivered, const Status& failure) const;

@@ -149,6 +149,7 @@ TEST_F(ResolverTest, ADamagedEntryIsBuiltAgain) {
   ASSERT_TRUE(built) << built.status().text();
   EXPECT_TRUE(built->compiled);
   EXPECT_EQ(logged("warning: "), 1u);
+  EXPECT_EQ(context->store().stats().damaged, 1u);
   EXPECT_FALSE(context->resolver().ensure_cached(wanted.candidates)->compiled);
 }
 

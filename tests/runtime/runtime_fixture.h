@@ -30,6 +30,7 @@ struct FakeCompilers {
   bool waits_for_predecessor = true;  // of kernels with the pdl flag
   bool missing = false;               // NVRTC is not there
   std::string version = "Fake 1.0";
+  std::string text = "cubin of ";  // a cubin is this and the key
   std::atomic<int> opened{0};
 
   std::vector<std::string> compiled() const {  // keys, in order
@@ -51,7 +52,7 @@ class FakeCompiler final : public Compiler {
     shared_.while_compiling();
     GEMVJIT_TRY(shared_.refuse(recipe));
     Cubin cubin;
-    const std::string bytes = "cubin of " + recipe.key.text();
+    const std::string bytes = shared_.text + recipe.key.text();
     cubin.bytes.assign(bytes.begin(), bytes.end());
     cubin.entry_name = recipe.entry_name;
     cubin.compiler_version = version();

@@ -188,6 +188,30 @@ TEST_F(SharedBuilds, AnotherCompilersFailureIsNotTaken) {
   EXPECT_EQ(entries(), 1u);
 }
 
+// A cached kernel that the driver refuses is built again by one process; the others take what that one published.
+TEST_F(SharedBuilds, ARefusedKernelIsBuiltAgainOnce) {
+  options.device = 0;
+  compilers.text = "refused ";
+  ASSERT_TRUE(make_here()->resolver().ensure_cached(kernel(*make_here())));
+  compilers.text = "cubin of ";
+  seen->compiles = 0;
+  recording.on_load = [](const void* image) {
+    return std::string_view(static_cast<const char*>(image), 7) == "refused" ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+  };
+  constexpr int processes = 4;
+  run_processes(processes, [&](int) {
+    compilers.supports = [&](const Arch&) { return ++seen->missed > 0; };
+    compilers.while_compiling = [&] {
+      ++seen->compiles;
+      wait_until([&] { return seen->missed == processes; });
+    };
+    const auto context = make_here();
+    return context->resolver().resolve(kernel(*context), nullptr) ? 0 : 1;
+  });
+  EXPECT_EQ(seen->compiles, 1);
+  EXPECT_EQ(entries(), 1u);
+}
+
 // B07: the holder is killed in the middle of a compile; who waits goes on at its next look and says whose work it was.
 TEST_F(SharedBuilds, AKilledBuilderHoldsNobodyUp) {
   const pid_t builder = start_builder();

@@ -77,11 +77,12 @@ class Faults : public testing::Test {
     return outcome;
   }
 
-  void expect_sound_and_healing(const FaultScenario& scenario, const std::string& root) {
+  void expect_sound_and_healing(const FaultScenario& scenario, const std::string& root, const Fault& fault) {
     test::expect_no_third_state(root, true);
     const std::uint8_t content = test::usable_content(root);
-    // A whole entry may be set aside by a reader whom the disk lied to; it is never another one's.
-    EXPECT_TRUE(content == scenario.before || content == scenario.after || (content == 0)) << int{content};
+    // Somebody whom the disk did not let read what is there puts his own whole entry in its place.
+    const bool could_not_read = fault.lasting && scenario.is_put && content == scenario.entry.cubin.bytes[0];
+    EXPECT_TRUE(content == scenario.before || content == scenario.after || could_not_read) << int{content};
     DirStoreOptions options;
     options.stale_after_seconds = -1;
     EXPECT_TRUE(make_dir_store(root, Log::silent(), options)->put(fault_entry(64, 5), Replace::any));
@@ -102,7 +103,7 @@ class Faults : public testing::Test {
         scenario.prepare(root);
         reached = run(scenario, root, fault, at).hit;
         if (reached) ++tried;
-        if (reached) expect_sound_and_healing(scenario, root);
+        if (reached) expect_sound_and_healing(scenario, root, fault);
         std::filesystem::remove_all(root);
         if (HasFailure()) return tried;
       }
@@ -188,11 +189,6 @@ TEST_F(Faults, ACacheThatCannotBeWrittenSaysSoOnce) {
         root, Log::create(LogLevel::warning, [&](LogLevel, std::string_view text) { warnings.emplace_back(text); }));
     ASSERT_TRUE(store->put(fault_entry(64, 1)));
     for (std::int64_t n = 72; n < 104; n += 8) {
-      // Call 6 is the first that writes: look at what is there, look at the folder, make its parts.
-      fault_shim_arm(root.c_str(), 1, fault_none, 0, 0);
-      (void)store->get(fault_entry(n, 1).id);
-      const long before = fault_shim_disarm();
-      EXPECT_GT(before, 0);
       bool mkdir_failed = false;
       for (long at = 1; at < 20 && !mkdir_failed; ++at) {
         fault_shim_arm(root.c_str(), at, fault_error, error, 1);

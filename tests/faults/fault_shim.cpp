@@ -27,6 +27,7 @@ int fault_errno = 0;
 bool fault_lasting = false;
 std::atomic<const char*> hit = nullptr;
 std::atomic<bool> constant_random = false;
+std::atomic<bool> skip_fsync = false;
 std::atomic<bool> watched[max_descriptors];
 
 template <typename Function>
@@ -100,6 +101,7 @@ long number_in(const char* variable) {
 
 __attribute__((constructor)) void arm_from_environment() {
   constant_random = number_in("GEMVJIT_FAULT_RANDOM") != 0;
+  skip_fsync = number_in("GEMVJIT_FAULT_SKIP_FSYNC") != 0;
   const char* below = std::getenv("GEMVJIT_FAULT_FOLDER");
   if (below == nullptr) return;
   fault_shim_arm(below, number_in("GEMVJIT_FAULT_AT"), kind_of(std::getenv("GEMVJIT_FAULT_KIND")),
@@ -132,6 +134,8 @@ EXPORT long fault_shim_disarm() {
 EXPORT const char* fault_shim_hit() { return hit == nullptr ? "" : hit.load(); }
 
 EXPORT void fault_shim_constant_random(int on) { constant_random = on != 0; }
+
+EXPORT void fault_shim_skip_fsync(int on) { skip_fsync = on != 0; }
 
 // Calls that open a file.
 static int open_below(const char* name, bool below, int (*call)(int, const char*, int, mode_t), int directory_fd,
@@ -229,7 +233,11 @@ EXPORT ssize_t getrandom(void* buffer, std::size_t size, unsigned flags) {
     static int(*slot) parameters = nullptr;                                                   \
     return with_fault(next_fault(#name, below), [&] { return real(slot, #name) arguments; }); \
   }
-WRAP(fsync, (int fd), (fd), is_watched(fd))
+EXPORT int fsync(int fd) {
+  static int (*slot)(int) = nullptr;
+  return with_fault(next_fault("fsync", is_watched(fd)), [&] { return skip_fsync ? 0 : real(slot, "fsync")(fd); });
+}
+
 WRAP(fchmod, (int fd, mode_t mode), (fd, mode), is_watched(fd))
 WRAP(chmod, (const char* path, mode_t mode), (path, mode), is_below(path))
 WRAP(mkdir, (const char* path, mode_t mode), (path, mode), is_below(path))

@@ -7,6 +7,7 @@
 //   GEMVJIT_FAULT_ERRNO   a number, for error and lost_reply
 //   GEMVJIT_FAULT_LASTING 1: the calls after it that have the same name fail alike (error only)
 //   GEMVJIT_FAULT_RANDOM  1: getrandom() always gives the same bytes
+//   GEMVJIT_FAULT_SKIP_FSYNC  1: fsync() is counted and may fail, but is not made
 //
 // Counted: open openat read pread write fsync close link linkat rename renameat renameat2 unlink unlinkat mkdir chmod
 // fchmod stat lstat fstat fstatat access, with their 64-bit names. Threads: any; the count is one for the process.
@@ -30,4 +31,6 @@ long fault_shim_disarm();
 // Name of the call at which the fault happened since fault_shim_arm; "" if none was reached.
 const char* fault_shim_hit();
 void fault_shim_constant_random(int on);
+// fsync() is counted and may fail, but is not made: only a crash of the machine could tell, and disks are slow.
+void fault_shim_skip_fsync(int on);
 }

@@ -1,11 +1,14 @@
 #include "tests/faults/scenarios.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "cache/layout.h"
+#include "tests/faults/fault_shim.h"
 
 namespace gemvjit::test {
 namespace {
@@ -54,6 +57,7 @@ std::vector<FaultScenario> make_scenarios() {
 }  // namespace
 
 const std::vector<FaultScenario>& fault_scenarios() {
+  fault_shim_skip_fsync(1);
   static const std::vector<FaultScenario> scenarios = make_scenarios();
   return scenarios;
 }
@@ -78,3 +82,12 @@ void expect_no_third_state(const std::string& root, bool allow_temporaries) {
 }
 
 }  // namespace gemvjit::test
+
+// Thousands of small files are made and removed here; on a disk that takes minutes of waiting. Where the machine has a
+// folder in memory and nobody asked for another, the tests' folders go there.
+namespace {
+[[maybe_unused]] const bool folders_in_memory = [] {
+  const char* memory = "/dev/shm";
+  return access(memory, W_OK | X_OK) == 0 && setenv("TMPDIR", memory, 0) == 0;
+}();
+}  // namespace

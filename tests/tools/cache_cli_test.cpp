@@ -189,6 +189,9 @@ TEST_F(CacheCli, WhatMayNotBeReadIsNotDamaged) {
     std::filesystem::permissions(cache_dir_, std::filesystem::perms(0777));
     for (const auto& item : std::filesystem::recursive_directory_iterator(cache_dir_)) {
       if (item.is_directory()) std::filesystem::permissions(item.path(), std::filesystem::perms(0777));
+      if (item.is_regular_file() && item.path() != file) {
+        std::filesystem::permissions(item.path(), std::filesystem::perms(0644));
+      }
     }
   }
   const auto run = [&](std::vector<std::string> arguments) {

@@ -10,6 +10,7 @@
 
 #include "cache/bundle.h"
 #include "cache/layout.h"
+#include "cache/root_safety.h"
 #include "src/base/files.h"
 
 namespace gemvjit {
@@ -135,6 +136,7 @@ class BundleLayer final : public ReadOnlyLayer {
 }  // namespace
 
 Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path) {
+  GEMVJIT_TRY(check_read_only_layer(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     if (::access(path.c_str(), X_OK) != 0) {

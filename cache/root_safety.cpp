@@ -118,6 +118,21 @@ Status check_cache_root(const std::string& root, CacheTrust trust, uid_t user, g
   return danger.empty() ? Status::ok() : refuse(path, danger);
 }
 
+Status check_read_only_layer(const std::string& path, uid_t user, gid_t group) {
+  const User who{user, group};
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Status::ok();  // whoever reads it says what is wrong
+  if (const Status way = check(path, CacheTrust::shared, who, true); !way) return way;
+  const std::string danger = danger_on_the_way(path, info, who);
+  if (!danger.empty()) return refuse(path, danger);
+  if ((info.st_mode & S_IWOTH) != 0) return refuse(path, fmt::format("all users may write in {}", path));
+  return Status::ok();
+}
+
+Status check_read_only_layer(const std::string& path) {
+  return check_read_only_layer(path, ::geteuid(), ::getegid());
+}
+
 Status check_cache_root(const std::string& root, CacheTrust trust) {
   return check_cache_root(root, trust, ::geteuid(), ::getegid());
 }

@@ -12,12 +12,33 @@ namespace {
 
 constexpr int no_device = -1;
 
+// What stands for a cache folder that is not to be trusted: kernels are kept in memory, and each put says why not in
+// the folder, so that who needs them kept learns of it.
+class RefusedFolder final : public CubinStore {
+ public:
+  explicit RefusedFolder(Status reason) : reason_(std::move(reason)), memory_(make_memory_store()) {}
+  std::optional<Entry> get(const EntryId& id) override { return memory_->get(id); }
+  Status put(const Entry& entry, Replace replace) override {
+    (void)memory_->put(entry, replace);
+    return reason_;
+  }
+  Status remove(const EntryId& id) override { return memory_->remove(id); }
+  Result<std::vector<ListedEntry>> list() override { return memory_->list(); }
+  std::string path_of(const EntryId&) const override { return ""; }
+  std::string root() const override { return ""; }
+  StoreStats stats() const override { return memory_->stats(); }
+
+ private:
+  Status reason_;
+  std::unique_ptr<CubinStore> memory_;
+};
+
 // Memory only where there is no folder, or one that another user could have put kernels into.
 std::unique_ptr<CubinStore> open_store(const ContextOptions& options, Log log) {
   if (options.cache_dir.empty()) return make_memory_store();
   if (const Status safe = check_cache_root(options.cache_dir, options.cache_trust); !safe) {
     log.warning("{}; kernels are kept in memory only", safe.message());
-    return make_memory_store();
+    return std::make_unique<RefusedFolder>(safe);
   }
   SizeLimit limit;
   limit.max_bytes = options.cache_max_bytes;

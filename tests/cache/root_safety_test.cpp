@@ -91,6 +91,24 @@ TEST_F(RootSafety, AnotherUsersFolderOrLinkIsRefused) {
   expect_refused(link, CacheTrust::owner, "is a link of user 61234");
 }
 
+// B41, B44: what is only read is trusted too, so it must be ours or root's, and nobody else may write it.
+TEST_F(RootSafety, AReadOnlyLayerMayBeRootsButNobodyElses) {
+  EXPECT_TRUE(check_read_only_layer(make("layer", 0755)));
+  EXPECT_TRUE(check_read_only_layer(dir_.write("layer.gjb", "x")));
+  EXPECT_TRUE(check_read_only_layer(dir_.path("missing")));
+  EXPECT_FALSE(check_read_only_layer(make("open", 0777)));
+  EXPECT_FALSE(check_read_only_layer(make("sticky", 01777))) << "others may add entries";
+  const std::string bundle = dir_.write("open.gjb", "x");
+  ASSERT_EQ(::chmod(bundle.c_str(), 0666), 0);
+  EXPECT_FALSE(check_read_only_layer(bundle));
+  make("loose", 0777);
+  EXPECT_FALSE(check_read_only_layer(dir_.write("loose/a.gjb", "x"))) << "it could be exchanged";
+  if (::geteuid() != 0) return;
+  EXPECT_TRUE(check_read_only_layer(dir_.path("layer"), kStranger, kStranger)) << "root's";
+  ASSERT_EQ(::chown(dir_.path("layer").c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(check_read_only_layer(dir_.path("layer")));
+}
+
 // Seen as another user: root's folders on the way are good, and its cache folder is not.
 TEST_F(RootSafety, RootsFoldersLeadOnButAreNotOnesOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "the files of this test are root's only where it runs as root";

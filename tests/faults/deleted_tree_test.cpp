@@ -28,7 +28,7 @@ TEST(DeletedTree, EightProcessesGoOnWhileTheCacheIsDeleted) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      execl(CACHE_ACTOR, CACHE_ACTOR, root.c_str(), "churn", "100", static_cast<char*>(nullptr));
+      execl(CACHE_ACTOR, CACHE_ACTOR, root.c_str(), "churn", "1500", static_cast<char*>(nullptr));
       _exit(127);
     }
     children.push_back(child);

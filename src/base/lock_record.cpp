@@ -69,7 +69,7 @@ Digest outcome_checksum(const std::uint8_t* nonce, const std::uint8_t* payload, 
 
 Bytes encode_lock_outcome(const LockHeader& header, const LockOutcome& outcome) {
   std::string message = outcome.failure.message();
-  if (message.size() > message_limit) message = message.substr(0, message_limit) + "\n[shortened]";
+  if (message.size() > message_limit) message.replace(message_limit, std::string::npos, "\n[shortened]");
   Bytes payload;
   payload.push_back(static_cast<std::uint8_t>(outcome.kind));
   put_integer(payload, static_cast<std::int32_t>(outcome.failure.code()));

@@ -9,6 +9,7 @@
 #include <new>
 #include <set>
 
+#include "cache/entry_files.h"
 #include "cache/layout.h"
 #include "cache/put_policy.h"
 #include "cache/quarantine.h"
@@ -20,20 +21,6 @@ namespace {
 
 constexpr int put_attempts = 4;  // others may remove, damage or publish what a put has just looked at
 
-// The file's entry, whichever it is. not_found if there is no file; any other failure says why the file is of no use.
-Result<Entry> load_once(const std::string& path) {
-  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
-  return decode_entry(bytes);
-}
-
-// What is at fault may be the moment: on a network file system a file that was just renamed can look empty or stale,
-// and is whole once it is opened again.
-Result<Entry> load(const std::string& path) {
-  Result<Entry> first = load_once(path);
-  if (first || first.status().code() == StatusCode::not_found) return first;
-  return load_once(path);
-}
-
 // Whether the file itself is at fault: its bytes, or that it is a link, a FIFO, too large. Else it could only not be
 // read (no permission, a stale handle, a disk error), which says nothing of what it holds.
 bool is_damage(const std::string& path, const Status& problem) {
@@ -42,18 +29,6 @@ bool is_damage(const std::string& path, const Status& problem) {
   if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
     return false;
   return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
-}
-
-// A failure with the path in front, where what it says does not name it.
-Status with_path(const std::string& path, const Status& failure) {
-  if (failure.message().find(path) != std::string::npos) return failure;
-  return {failure.code(), fmt::format("{}: {}", path, failure.message())};
-}
-
-std::string describe(const EntryId& id) { return fmt::format("{} with digest {}", id.key.text(), to_hex(id.digest)); }
-
-Status foreign(const EntryId& found) {
-  return {StatusCode::entry_damaged, fmt::format("it holds {}, another kernel than its name says", describe(found))};
 }
 
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
@@ -99,8 +74,6 @@ class DirStore final : public CubinStore {
   void count(std::uint64_t StoreStats::*counter);
   bool first_time(std::set<std::string>& seen, const std::string& what);
   void warn_of_unusable(const EntryId& id, const Status& problem);
-  void list_below(const std::string& arch_directory, std::vector<ListedEntry>& listed) const;
-  void list_file(const std::string& path, std::vector<ListedEntry>& listed) const;
 
   std::string root_;
   Log log_;
@@ -134,13 +107,13 @@ void DirStore::warn_of_unusable(const EntryId& id, const Status& problem) {
 std::optional<Entry> DirStore::get(const EntryId& id) {
   try {
     const std::string path = path_of(id);
-    Result<Entry> entry = load(path);
+    Result<Entry> entry = load_entry_file(path);
     if (entry && entry->id == id) {
       count(&StoreStats::hits);
       return std::move(entry).value();
     }
     count(&StoreStats::misses);
-    const Status problem = entry ? foreign(entry->id) : entry.status();
+    const Status problem = entry ? foreign_entry(entry->id) : entry.status();
     if (problem.code() == StatusCode::not_found) return std::nullopt;
     const bool damaged = is_damage(path, problem);
     count(&StoreStats::damaged);
@@ -159,7 +132,7 @@ bool DirStore::set_aside(const EntryId& id) {
   const std::string path = path_of(id);
   const Result<std::string> moved = quarantine_file(root_, path);
   if (!moved) return moved.status().code() == StatusCode::not_found;
-  const Result<Entry> entry = load(*moved);
+  const Result<Entry> entry = load_entry_file(*moved);
   if (entry && entry->id == id) {
     (void)::link(moved->c_str(), path.c_str());
     (void)remove_file(*moved);
@@ -173,7 +146,7 @@ bool DirStore::set_aside(const EntryId& id) {
 // What is under the entry's name, made ready for a put: damaged files are set aside.
 DirStore::Present DirStore::look_at_present(const Entry& entry, Replace replace) {
   const std::string path = path_of(entry.id);
-  const Result<Entry> present = load(path);
+  const Result<Entry> present = load_entry_file(path);
   if (present && present->id == entry.id) {
     switch (judge_put(*present, entry, replace)) {
       case PutVerdict::replace:
@@ -194,7 +167,7 @@ DirStore::Present DirStore::look_at_present(const Entry& entry, Replace replace)
     }
     return Present::stays;
   }
-  const Status problem = present ? foreign(present->id) : present.status();
+  const Status problem = present ? foreign_entry(present->id) : present.status();
   if (problem.code() == StatusCode::not_found) return Present::nothing;
   // What cannot be read, nor moved, is replaced: a file that nobody can use must not keep the kernel out for ever.
   if (!is_damage(path, problem)) return Present::replaceable;
@@ -262,56 +235,12 @@ Status DirStore::remove(const EntryId& id) {
   return Status::ok();
 }
 
-void DirStore::list_file(const std::string& path, std::vector<ListedEntry>& listed) const {
-  struct stat info {};
-  ListedEntry item;
-  item.path = path;
-  if (::lstat(path.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
-  Result<Entry> entry = load(path);
-  if (!entry) {
-    if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
-    item.problem = entry.status();
-  } else if (path_of(entry->id) != path) {
-    item.problem = foreign(entry->id);
-  } else {
-    item.entry = std::move(entry).value();
-  }
-  listed.push_back(std::move(item));
-}
-
-// The entries in a target's folders. What cannot be listed is a problem of its own, but for what is gone by now.
-void DirStore::list_below(const std::string& arch_directory, std::vector<ListedEntry>& listed) const {
-  const auto names_in = [&](const std::string& directory) {
-    auto names = list_directory(directory);
-    if (names) return std::move(names).value();
-    if (names.status().code() != StatusCode::not_found) listed.push_back({directory, 0, {}, names.status()});
-    return std::vector<std::string>();
-  };
-  for (const std::string& part : names_in(arch_directory)) {
-    if (!is_fan_out_name(part)) continue;
-    const std::string directory = arch_directory + "/" + part;
-    for (const std::string& name : names_in(directory)) {
-      if (is_entry_file_name(name)) list_file(directory + "/" + name, listed);
-    }
-  }
-}
-
 Result<std::vector<ListedEntry>> DirStore::list() {
-  std::vector<ListedEntry> listed;
   try {
-    const auto names = list_directory(version_directory(root_));
-    if (!names) {
-      if (names.status().code() == StatusCode::not_found) return listed;
-      return names.status();
-    }
-    for (const std::string& name : *names) {
-      if (Arch::parse(name)) list_below(version_directory(root_) + "/" + name, listed);
-    }
+    return list_entry_files(root_);
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::out_of_memory, fmt::format("no memory for all entries of the cache {}", root_));
   }
-  std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
-  return listed;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cache/bundle.h"
+#include "cache/entry_files.h"
 #include "cache/layout.h"
 #include "cache/root_safety.h"
 #include "src/base/files.h"
@@ -16,24 +17,14 @@
 namespace gemvjit {
 namespace {
 
-Status with_path(const std::string& path, const Status& failure) {
-  if (failure.message().find(path) != std::string::npos) return failure;
-  return {failure.code(), fmt::format("{}: {}", path, failure.message())};
-}
-
-Status foreign(const EntryId& found) {
-  return {StatusCode::entry_damaged, fmt::format("it holds {} with digest {}, another kernel than its name says",
-                                                 found.key.text(), to_hex(found.digest))};
-}
-
 class DirectoryLayer final : public ReadOnlyLayer {
  public:
   explicit DirectoryLayer(std::string path) : ReadOnlyLayer(std::move(path)) {}
 
   Result<Entry> read(const EntryId& id) const override {
     const std::string file = entry_path(path(), id);
-    Result<Entry> entry = load(file);
-    if (entry && !(entry->id == id)) return with_path(file, foreign(entry->id));
+    Result<Entry> entry = load_entry_file(file);
+    if (entry && !(entry->id == id)) return with_path(file, foreign_entry(entry->id));
     if (!entry && entry.status().code() != StatusCode::not_found) return with_path(file, entry.status());
     return entry;
   }
@@ -44,60 +35,9 @@ class DirectoryLayer final : public ReadOnlyLayer {
     return ::lstat(file.c_str(), &info) == 0 ? file : "";
   }
 
-  Result<std::vector<ListedEntry>> list() const override {
-    std::vector<ListedEntry> listed;
-    const auto names = list_directory(version_directory(path()));
-    if (!names) {
-      if (names.status().code() == StatusCode::not_found) return listed;
-      return names.status();
-    }
-    for (const std::string& name : *names) {
-      if (!Arch::parse(name)) continue;
-      const std::string target = version_directory(path()) + "/" + name;
-      for (const std::string& part : names_in(target, listed)) {
-        if (!is_fan_out_name(part)) continue;
-        const std::string folder = target + "/" + part;
-        for (const std::string& file : names_in(folder, listed)) {
-          if (is_entry_file_name(file)) list_file(folder + "/" + file, listed);
-        }
-      }
-    }
-    std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
-    return listed;
-  }
+  Result<std::vector<ListedEntry>> list() const override { return list_entry_files(path()); }
 
   bool is_bundle() const override { return false; }
-
- private:
-  static Result<Entry> load(const std::string& file) {
-    GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, entry_size_limit));
-    return decode_entry(bytes);
-  }
-
-  // What cannot be listed is a problem of its own, but for what is gone by now.
-  static std::vector<std::string> names_in(const std::string& folder, std::vector<ListedEntry>& listed) {
-    auto names = list_directory(folder);
-    if (names) return std::move(names).value();
-    if (names.status().code() != StatusCode::not_found) listed.push_back({folder, 0, {}, names.status()});
-    return {};
-  }
-
-  void list_file(const std::string& file, std::vector<ListedEntry>& listed) const {
-    struct stat info {};
-    ListedEntry item;
-    item.path = file;
-    if (::lstat(file.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
-    Result<Entry> entry = load(file);
-    if (!entry) {
-      if (entry.status().code() == StatusCode::not_found) return;
-      item.problem = entry.status();
-    } else if (entry_path(path(), entry->id) != file) {
-      item.problem = foreign(entry->id);
-    } else {
-      item.entry = std::move(entry).value();
-    }
-    listed.push_back(std::move(item));
-  }
 };
 
 class BundleLayer final : public ReadOnlyLayer {

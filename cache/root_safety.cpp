@@ -129,9 +129,7 @@ Status check_read_only_layer(const std::string& path, uid_t user, gid_t group) {
   return Status::ok();
 }
 
-Status check_read_only_layer(const std::string& path) {
-  return check_read_only_layer(path, ::geteuid(), ::getegid());
-}
+Status check_read_only_layer(const std::string& path) { return check_read_only_layer(path, ::geteuid(), ::getegid()); }
 
 Status check_cache_root(const std::string& root, CacheTrust trust) {
   return check_cache_root(root, trust, ::geteuid(), ::getegid());

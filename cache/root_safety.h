@@ -23,8 +23,8 @@ enum class CacheTrust {
 Status check_cache_root(const std::string& root, CacheTrust trust, uid_t user, gid_t group);
 Status check_cache_root(const std::string& root, CacheTrust trust);  // of this process
 
-// The same for a folder or bundle that is only read: it may be root's as well, as an image brings it, but nobody else's,
-// and nobody else may write it.
+// The same for a folder or bundle that is only read: it may be root's as well, as an image brings it, but nobody
+// else's, and nobody else may write it.
 Status check_read_only_layer(const std::string& path, uid_t user, gid_t group);
 Status check_read_only_layer(const std::string& path);  // of this process
 

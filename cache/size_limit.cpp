@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 
+#include "cache/entry_files.h"
 #include "cache/layout.h"
 #include "cache/usage_ledger.h"
 #include "src/base/files.h"
@@ -29,19 +30,6 @@ std::uint64_t digest_bits_of(const std::string& file_name) {
 }
 
 std::uint64_t digest_bits_of(const EntryId& id) { return digest_bits_of(entry_file_name(id)); }
-
-void scan_folder(const std::string& folder, const std::string& arch, std::vector<CachedFile>& files) {
-  const auto names = list_directory(folder);
-  if (!names) return;
-  for (const std::string& name : *names) {
-    if (!is_entry_file_name(name)) continue;
-    struct stat info {};
-    const std::string path = folder + "/" + name;
-    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    files.push_back(
-        {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
-  }
-}
 
 std::uint64_t bytes_of(const std::vector<CachedFile>& files) {
   std::uint64_t total = 0;
@@ -223,20 +211,14 @@ std::unique_ptr<SizeLimitedStore> make_size_limited_store(std::unique_ptr<CubinS
 
 Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
   std::vector<CachedFile> files;
-  const std::string versioned = version_directory(root);
-  const auto archs = list_directory(versioned);
-  if (!archs) {
-    if (archs.status().code() == StatusCode::not_found) return files;
-    return archs.status();
-  }
-  for (const std::string& arch : *archs) {
-    if (!Arch::parse(arch)) continue;
-    const auto parts = list_directory(versioned + "/" + arch);
-    if (!parts) continue;
-    for (const std::string& part : *parts) {
-      if (is_fan_out_name(part)) scan_folder(versioned + "/" + arch + "/" + part, arch, files);
-    }
-  }
+  const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
+    struct stat info {};
+    const std::string path = folder + "/" + name;
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+    files.push_back(
+        {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
+  };
+  GEMVJIT_TRY(visit_entry_files(root, on_file, [](const std::string&, const Status&) {}));
   return files;
 }
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <optional>
 #include <thread>
-#include <vector>
 
+#include "cache/binary_fields.h"
 #include "src/base/sha256.h"
 
 namespace gemvjit {
@@ -20,37 +20,31 @@ namespace {
 constexpr char magic[] = "GEMVUSE\n";
 constexpr std::size_t magic_size = 8;
 
-// Fields in the order of the header comment, in the machine's own byte order: the file is never carried elsewhere.
-std::vector<std::uint8_t> encode(const Usage& usage) {
-  std::vector<std::uint8_t> bytes(magic, magic + magic_size);
-  const auto add = [&](const auto& value) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
-    bytes.insert(bytes.end(), from, from + sizeof value);
-  };
-  add(usage.total_bytes);
-  add(usage.scanned_at);
-  add(usage.next);
-  for (const Usage::Evicted& one : usage.evicted) add(one.digest), add(one.when);
+// Fields in the order of the header comment.
+Bytes encode(const Usage& usage) {
+  Bytes bytes;
+  FieldWriter out(bytes);
+  out.raw(magic, magic_size);
+  out.number(usage.total_bytes);
+  out.number(usage.scanned_at);
+  out.number(usage.next);
+  for (const Usage::Evicted& one : usage.evicted) out.number(one.digest), out.number(one.when);
   const Digest digest = Sha256::of(bytes.data(), bytes.size());
-  bytes.insert(bytes.end(), digest.begin(), digest.end());
+  out.raw(digest.data(), digest.size());
   return bytes;
 }
 
-std::optional<Usage> decode(const std::vector<std::uint8_t>& bytes) {
+std::optional<Usage> decode(const Bytes& bytes) {
   if (bytes.size() != encode({}).size() || std::memcmp(bytes.data(), magic, magic_size) != 0) return std::nullopt;
   const std::size_t body = bytes.size() - Digest{}.size();
   const Digest digest = Sha256::of(bytes.data(), body);
-  if (!std::equal(digest.begin(), digest.end(), bytes.begin() + static_cast<std::ptrdiff_t>(body))) return std::nullopt;
+  if (std::memcmp(digest.data(), bytes.data() + body, digest.size()) != 0) return std::nullopt;
   Usage usage;
-  const std::uint8_t* at = bytes.data() + magic_size;
-  const auto take = [&](auto& value) {
-    std::memcpy(&value, at, sizeof value);
-    at += sizeof value;
-  };
-  take(usage.total_bytes);
-  take(usage.scanned_at);
-  take(usage.next);
-  for (Usage::Evicted& one : usage.evicted) take(one.digest), take(one.when);
+  FieldReader in(bytes.data() + magic_size, body - magic_size);
+  in.number(usage.total_bytes);
+  in.number(usage.scanned_at);
+  in.number(usage.next);
+  for (Usage::Evicted& one : usage.evicted) in.number(one.digest), in.number(one.when);
   return usage;
 }
 
@@ -80,7 +74,7 @@ bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& cha
   if (fd < 0) return false;
   const bool locked = lock_within(fd, patience_ms);
   if (locked) {
-    std::vector<std::uint8_t> bytes(encode({}).size());
+    Bytes bytes(encode({}).size());
     const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
     Usage usage;
     if (got == static_cast<ssize_t>(bytes.size())) usage = decode(bytes).value_or(Usage{});

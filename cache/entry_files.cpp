@@ -1,0 +1,94 @@
+#include "cache/entry_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "cache/layout.h"
+#include "src/base/files.h"
+
+namespace gemvjit {
+namespace {
+
+Result<Entry> load_once(const std::string& path) {
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
+  return decode_entry(bytes);
+}
+
+void list_file(const std::string& root, const std::string& path, std::vector<ListedEntry>& listed) {
+  struct stat info {};
+  ListedEntry item;
+  item.path = path;
+  if (::lstat(path.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
+  Result<Entry> entry = load_entry_file(path);
+  if (!entry) {
+    if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
+    item.problem = entry.status();
+  } else if (entry_path(root, entry->id) != path) {
+    item.problem = foreign_entry(entry->id);
+  } else {
+    item.entry = std::move(entry).value();
+  }
+  listed.push_back(std::move(item));
+}
+
+}  // namespace
+
+Result<Entry> load_entry_file(const std::string& path) {
+  Result<Entry> first = load_once(path);
+  if (first || first.status().code() == StatusCode::not_found) return first;
+  return load_once(path);
+}
+
+Status foreign_entry(const EntryId& found) {
+  return {StatusCode::entry_damaged, fmt::format("it holds {} with digest {}, another kernel than its name says",
+                                                 found.key.text(), to_hex(found.digest))};
+}
+
+Status with_path(const std::string& path, const Status& failure) {
+  if (failure.message().find(path) != std::string::npos) return failure;
+  return {failure.code(), fmt::format("{}: {}", path, failure.message())};
+}
+
+Status visit_entry_files(
+    const std::string& root,
+    const std::function<void(const std::string& folder, const std::string& name, const std::string& arch)>& on_file,
+    const std::function<void(const std::string& folder, const Status& problem)>& on_problem) {
+  const auto names_in = [&](const std::string& folder) {
+    auto names = list_directory(folder);
+    if (names) return std::move(names).value();
+    if (names.status().code() != StatusCode::not_found) on_problem(folder, names.status());
+    return std::vector<std::string>();
+  };
+  const auto archs = list_directory(version_directory(root));
+  if (!archs) return archs.status().code() == StatusCode::not_found ? Status::ok() : archs.status();
+  for (const std::string& arch : *archs) {
+    if (!Arch::parse(arch)) continue;
+    const std::string target = version_directory(root) + "/" + arch;
+    for (const std::string& part : names_in(target)) {
+      if (!is_fan_out_name(part)) continue;
+      const std::string folder = target + "/" + part;
+      for (const std::string& name : names_in(folder)) {
+        if (is_entry_file_name(name)) on_file(folder, name, arch);
+      }
+    }
+  }
+  return Status::ok();
+}
+
+Result<std::vector<ListedEntry>> list_entry_files(const std::string& root) {
+  std::vector<ListedEntry> listed;
+  GEMVJIT_TRY(visit_entry_files(
+      root,
+      [&](const std::string& folder, const std::string& name, const std::string&) {
+        list_file(root, folder + "/" + name, listed);
+      },
+      [&](const std::string& folder, const Status& problem) {
+        listed.push_back({folder, 0, {}, problem});
+      }));
+  std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return listed;
+}
+
+}  // namespace gemvjit

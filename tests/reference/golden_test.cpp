@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "tools/verification/number_formats.h"
 #include "tools/verification/reference.h"
@@ -147,6 +148,14 @@ TEST(Compare, SeesOneWrongElement) {
   EXPECT_FALSE(reference::compare(expected, std::vector<std::uint16_t>{0x3F80, 0x3F80, 0xC000}).within_bounds);
   EXPECT_FALSE(reference::compare(expected, std::vector<std::uint16_t>{0x7FC0, 0x7FC0, 0xC000}).within_bounds);
   EXPECT_FALSE(reference::compare(expected, std::vector<std::uint16_t>{0x3F80, 0x7FC0}).within_bounds);
+  // Inf is right only where it is expected, with its sign.
+  reference::Expected infinite = expected;
+  infinite.value[0] = infinite.bound[0] = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(reference::compare(infinite, std::vector<std::uint16_t>{0x7F80, 0x7FC0, 0xC000}).within_bounds);
+  EXPECT_FALSE(reference::compare(infinite, std::vector<std::uint16_t>{0xFF80, 0x7FC0, 0xC000}).within_bounds);
+  EXPECT_FALSE(reference::compare(infinite, std::vector<std::uint16_t>{0x7F7F, 0x7FC0, 0xC000}).within_bounds);
+  EXPECT_FALSE(reference::compare(infinite, std::vector<std::uint16_t>{0x7FC0, 0x7FC0, 0xC000}).within_bounds);
+  EXPECT_FALSE(reference::compare(expected, std::vector<std::uint16_t>{0x7F80, 0x7FC0, 0xC000}).within_bounds);
   const auto comparison = reference::compare(expected, std::vector<std::uint16_t>{0x3F80, 0x7FC0, 0x4000});
   EXPECT_EQ(comparison.bad, 1);
   EXPECT_NE(comparison.first_bad.find("[m 0, n 2]"), std::string::npos) << comparison.first_bad;

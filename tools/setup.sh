@@ -62,6 +62,17 @@ setup_apt() {
     apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
+# setup_optional COMMAND PACKAGE...: tries to install the packages if there is no such command, and says nothing if that
+# fails: for checks that are left out where their tool cannot be had.
+setup_optional() {
+  local wanted="$1" log="$GEMVJIT_ROOT/build/deps/apt-$1.log"
+  shift
+  command -v "$wanted" >/dev/null && return 0
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  setup_say "installing from apt: $*"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >"$log" 2>&1 </dev/null || true
+}
+
 # Debian's own Python is not for pip, so the wheels go into an environment of ours. /usr/bin/python3 first: another
 # python3 in PATH may be a shim whose target changes.
 setup_python() {

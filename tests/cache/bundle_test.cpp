@@ -100,6 +100,23 @@ TEST_F(BundleTest, AnEmptyOneIsWhole) {
   EXPECT_TRUE((*bundle)->items().empty());
 }
 
+TEST_F(BundleTest, GoldenFileOfVersion1) {
+  const std::string golden = GEMVJIT_SOURCE_DIR "/tests/golden/bundle_v1.gjb";
+  const auto bundle = Bundle::open(golden);
+  ASSERT_TRUE(bundle) << bundle.status().text();
+  std::vector<Entry> entries;
+  for (const Bundle::Item& item : (*bundle)->items()) {
+    auto entry = (*bundle)->read(item);
+    ASSERT_TRUE(entry) << entry.status().text();
+    entries.push_back(*entry);
+  }
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].id.key.n, 1024);
+  EXPECT_EQ(entries[1].id.key.n, 28672);
+  ASSERT_TRUE(write_bundle(path_, {&entries[1], &entries[0]}));
+  EXPECT_EQ(read_text(path_), read_text(golden));
+}
+
 TEST_F(BundleTest, TheSameEntriesGiveTheSameBytes) {
   const std::string first = write_all();
   std::vector<const Entry*> turned = pointers();

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cache/entry.h"
+#include "tests/fuzz/fuzz_targets.h"
 
 namespace gemvjit {
 namespace {
@@ -20,15 +21,16 @@ void check(const Bytes& bytes) {
 }
 
 }  // namespace
-}  // namespace gemvjit
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  gemvjit::Bytes bytes(data, data + size);
-  gemvjit::check(bytes);
+int fuzz_entry(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, data + size);
+  check(bytes);
   constexpr std::size_t checksum_size = 32;
   if (size < checksum_size) return 0;
-  const gemvjit::Digest checksum = gemvjit::Sha256::of(bytes.data(), size - checksum_size);
+  const Digest checksum = Sha256::of(bytes.data(), size - checksum_size);
   std::memcpy(bytes.data() + size - checksum_size, checksum.data(), checksum_size);
-  gemvjit::check(bytes);
+  check(bytes);
   return 0;
 }
+
+}  // namespace gemvjit

@@ -77,7 +77,7 @@ class Faults : public testing::Test {
     return outcome;
   }
 
-  void expect_sound_and_healing(const FaultScenario& scenario, const std::string& root, const Fault& fault) {
+  void expect_sound_and_healing(const FaultScenario& scenario, const std::string& root) {
     test::expect_no_third_state(root, true);
     const std::uint8_t content = test::usable_content(root);
     EXPECT_TRUE(content == scenario.before || content == scenario.after) << int{content};
@@ -101,7 +101,7 @@ class Faults : public testing::Test {
         scenario.prepare(root);
         reached = run(scenario, root, fault, at).hit;
         if (reached) ++tried;
-        if (reached) expect_sound_and_healing(scenario, root, fault);
+        if (reached) expect_sound_and_healing(scenario, root);
         std::filesystem::remove_all(root);
         if (HasFailure()) return tried;
       }

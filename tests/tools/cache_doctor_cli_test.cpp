@@ -100,7 +100,7 @@ TEST_F(DoctorCli, TellsTwoNvrtcsApart) {
     EXPECT_EQ(nvrtc["targets"], targets) << nvrtc;
     EXPECT_EQ(nvrtc["others"], others) << nvrtc;
   };
-  const json of_newer{"sm_120a", "sm_120", "sm_80", "sm_90a", "sm_90"}, of_older{"sm_80", "sm_90a", "sm_90"};
+  const json of_newer{"sm_80", "sm_90a", "sm_90", "sm_120a", "sm_120"}, of_older{"sm_80", "sm_90a", "sm_90"};
   examine(newer, "13.0", of_newer, json{older + " (GEMVJIT_NVRTC)"});
   EXPECT_TRUE(contains(cache({"doctor"}).out, older + " (GEMVJIT_NVRTC)"));
   environment_["GEMVJIT_NVRTC"] = older;

@@ -11,9 +11,9 @@
 #include <new>
 #include <system_error>
 
-#include "cache/binary_fields.h"
 #include "cache/bundle.h"
 #include "cache/bundle_layout.h"
+#include "src/base/binary_fields.h"
 
 namespace gemvjit {
 namespace {

@@ -69,7 +69,7 @@ class DirStore final : public CubinStore {
  private:
   enum class Present { nothing, replaceable, stays };
   Status keep(const Entry& entry, Replace replace);
-  Present look_at_present(const Entry& entry, Replace replace);
+  Result<Present> look_at_present(const Entry& entry, Replace replace);
   bool set_aside(const EntryId& id);
   void count(std::uint64_t StoreStats::*counter);
   bool first_time(std::set<std::string>& seen, const std::string& what);
@@ -143,8 +143,9 @@ bool DirStore::set_aside(const EntryId& id) {
   return true;
 }
 
-// What is under the entry's name, made ready for a put: damaged files are set aside.
-DirStore::Present DirStore::look_at_present(const Entry& entry, Replace replace) {
+// What is under the entry's name, made ready for a put: damaged files are set aside. Fails where a file is there that
+// cannot be read: it may hold what others, or this process a moment later, can use.
+Result<DirStore::Present> DirStore::look_at_present(const Entry& entry, Replace replace) {
   const std::string path = path_of(entry.id);
   const Result<Entry> present = load_entry_file(path);
   if (present && present->id == entry.id) {
@@ -169,9 +170,11 @@ DirStore::Present DirStore::look_at_present(const Entry& entry, Replace replace)
   }
   const Status problem = present ? foreign_entry(present->id) : present.status();
   if (problem.code() == StatusCode::not_found) return Present::nothing;
-  // What cannot be read, nor moved, is replaced: a file that nobody can use must not keep the kernel out for ever.
-  if (!is_damage(path, problem)) return Present::replaceable;
+  if (!is_damage(path, problem)) {
+    return Status(problem.code(), with_path(path, problem).message() + "; what cannot be read is not replaced");
+  }
   warn_of_unusable(entry.id, with_path(path, problem));
+  // Damaged, and not to be moved: it is replaced, or a file that nobody can use would keep the kernel out for ever.
   return set_aside(entry.id) ? Present::nothing : Present::replaceable;
 }
 
@@ -189,13 +192,14 @@ Status DirStore::keep(const Entry& entry, Replace replace) {
   const std::string directory = entry_directory(root_, entry.id);
   Status status;
   for (int attempt = 0; attempt < put_attempts; ++attempt) {
-    const Present present = look_at_present(entry, replace);
-    if (present == Present::stays) return Status::ok();
+    const Result<Present> present = look_at_present(entry, replace);
+    if (!present) return {StatusCode::cache_not_writable, present.status().message()};
+    if (*present == Present::stays) return Status::ok();
     status = make_directories(directory);
     if (!status) continue;
     if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
     const auto published = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
-                                        {.replace = present == Present::replaceable, .private_mode = true});
+                                        {.replace = *present == Present::replaceable, .private_mode = true});
     if (published && *published == Published::whole) return Status::ok();
     // Another writer was first: what it wrote is looked at. Or the folder went away: it is made again.
     status = published ? Status(StatusCode::io_error, fmt::format("{} changes all the time", path_of(entry.id)))

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "cache/binary_fields.h"
+#include "src/base/binary_fields.h"
 
 namespace gemvjit {
 namespace {

@@ -16,7 +16,7 @@ Result<Entry> load_once(const std::string& path) {
   return decode_entry(bytes);
 }
 
-void list_file(const std::string& root, const std::string& path, std::vector<ListedEntry>& listed) {
+void list_file(const std::string& root, const std::string& path, const std::function<void(ListedEntry)>& on_entry) {
   struct stat info {};
   ListedEntry item;
   item.path = path;
@@ -30,7 +30,7 @@ void list_file(const std::string& root, const std::string& path, std::vector<Lis
   } else {
     item.entry = std::move(entry).value();
   }
-  listed.push_back(std::move(item));
+  on_entry(std::move(item));
 }
 
 }  // namespace
@@ -77,16 +77,20 @@ Status visit_entry_files(
   return Status::ok();
 }
 
-Result<std::vector<ListedEntry>> list_entry_files(const std::string& root) {
-  std::vector<ListedEntry> listed;
-  GEMVJIT_TRY(visit_entry_files(
+Status visit_entries(const std::string& root, const std::function<void(ListedEntry entry)>& on_entry) {
+  return visit_entry_files(
       root,
       [&](const std::string& folder, const std::string& name, const std::string&) {
-        list_file(root, folder + "/" + name, listed);
+        list_file(root, folder + "/" + name, on_entry);
       },
       [&](const std::string& folder, const Status& problem) {
-        listed.push_back({folder, 0, {}, problem});
-      }));
+        on_entry({folder, 0, {}, problem});
+      });
+}
+
+Result<std::vector<ListedEntry>> list_entry_files(const std::string& root) {
+  std::vector<ListedEntry> listed;
+  GEMVJIT_TRY(visit_entries(root, [&](ListedEntry entry) { listed.push_back(std::move(entry)); }));
   std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return listed;
 }

@@ -29,6 +29,9 @@ Status visit_entry_files(
     const std::function<void(const std::string& folder, const std::string& name, const std::string& arch)>& on_file,
     const std::function<void(const std::string& folder, const Status& problem)>& on_problem);
 
+// Reads the files one at a time and hands each on, in no particular order; a folder that cannot be listed is one, too.
+Status visit_entries(const std::string& root, const std::function<void(ListedEntry entry)>& on_entry);
+
 // CubinStore::list() of such a folder.
 Result<std::vector<ListedEntry>> list_entry_files(const std::string& root);
 

@@ -38,7 +38,7 @@ class LayeredStore final : public CubinStore {
   mutable std::once_flag opened_;
   mutable Layers layers_;     // after opened_
   mutable std::mutex mutex_;  // guards what follows; held for no file operation
-  StoreStats from_layers_;    // hits there, and damaged entries there
+  StoreStats from_layers_;    // hits there, unusable entries there, and other answers than a put's
   std::set<std::string> warned_;
 };
 
@@ -80,6 +80,7 @@ std::optional<Entry> LayeredStore::get_from_layers(const EntryId& id) {
     }
     if (entry.status().code() == StatusCode::not_found) continue;
     ++from_layers_.damaged;
+    if (entry.status().code() == StatusCode::io_error) ++from_layers_.unreadable;
     // One line for each entry of a layer; where a whole layer fails, its messages are alike but for the name.
     if (warned_.insert(layer->path() + " " + id.key.text() + to_hex(id.digest)).second) {
       log_.warning("entry of a read-only cache layer not used: {}", entry.status().message());
@@ -94,6 +95,10 @@ void LayeredStore::compare_with_layers(const Entry& entry) {
     if (!other || other->cubin.compiler_version != entry.cubin.compiler_version ||
         other->cubin.bytes == entry.cubin.bytes) {
       continue;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ++from_layers_.determinism_alarms;
     }
     if (first_time("differs " + layer->find(entry.id))) {
       log_.warning("{} and the kernel just built are different answers of {} to one recipe; the local one is served",
@@ -148,6 +153,8 @@ StoreStats LayeredStore::stats() const {
   stats.hits += from_layers_.hits;
   stats.misses -= std::min(stats.misses, from_layers_.hits);
   stats.damaged += from_layers_.damaged;
+  stats.unreadable += from_layers_.unreadable;
+  stats.determinism_alarms += from_layers_.determinism_alarms;
   return stats;
 }
 

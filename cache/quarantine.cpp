@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cache/layout.h"
@@ -42,19 +43,35 @@ Result<std::string> quarantine_file(const std::string& root, const std::string& 
   return moved;
 }
 
-void prune_quarantine(const std::string& root, const QuarantineLimits& limits) {
-  const std::string directory = quarantine_directory(root);
-  const auto names = list_directory(directory);  // sorted: the oldest first
-  if (!names) return;
-  std::vector<std::pair<std::string, std::uint64_t>> files;
-  std::uint64_t bytes = 0;
-  for (const std::string& name : *names) {
+namespace {
+
+using File = std::pair<std::string, std::uint64_t>;  // path, bytes
+
+// The oldest first.
+std::vector<File> quarantined_files(const std::string& directory) {
+  std::vector<File> files;
+  const auto names = list_directory(directory);  // sorted
+  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
     struct stat info {};
     const std::string path = directory + "/" + name;
     if (::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) continue;
     files.emplace_back(path, static_cast<std::uint64_t>(info.st_size));
-    bytes += files.back().second;
   }
+  return files;
+}
+
+}  // namespace
+
+QuarantineContent quarantine_content(const std::string& root) {
+  QuarantineContent content;
+  for (const File& file : quarantined_files(quarantine_directory(root))) ++content.files, content.bytes += file.second;
+  return content;
+}
+
+void prune_quarantine(const std::string& root, const QuarantineLimits& limits) {
+  const std::vector<File> files = quarantined_files(quarantine_directory(root));
+  std::uint64_t bytes = 0;
+  for (const File& file : files) bytes += file.second;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (files.size() - i <= limits.files && bytes <= limits.bytes) return;
     (void)remove_file(files[i].first);

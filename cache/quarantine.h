@@ -2,8 +2,9 @@
 //
 //   <root>/v1/quarantine/<16 hex digits: nanoseconds since 1970>-<pid>-<the file's name>
 //
-// Bounded: after each move the oldest go until the rest is within the limits. Several processes at once may exceed them
-// by what each is just moving. Threads and processes: any.
+// Bounded: a file that is larger than the limit of bytes is not kept at all; after each move the oldest go until the
+// rest is within the limits. Several processes at once may exceed them by what each is just moving. Threads and
+// processes: any.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,12 @@ std::string quarantine_directory(const std::string& root);  // <root>/v1/quarant
 // Move the file (not what it links to) there, by a rename; the answer is its new path. not_found if it is gone;
 // io_error if it is a directory or cannot be moved: it is then still where it was.
 Result<std::string> quarantine_file(const std::string& root, const std::string& path);
+
+struct QuarantineContent {
+  std::size_t files = 0;
+  std::uint64_t bytes = 0;
+};
+QuarantineContent quarantine_content(const std::string& root);  // nothing where there is none
 
 // Remove the oldest until the rest is within the limits. What cannot be removed is left.
 void prune_quarantine(const std::string& root, const QuarantineLimits& limits);

@@ -54,14 +54,14 @@ std::uint64_t free_bytes_of(const std::string& path) {
   return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
 
-class Limited final : public SizeLimitedStore {
+class Limited final : public CubinStore {
  public:
   Limited(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log, SizeLimitHooks hooks)
       : inner_(std::move(inner)),
         limit_(limit),
         log_(std::move(log)),
         hooks_(std::move(hooks)),
-        ledger_(version_directory(inner_->root()) + "/usage") {
+        ledger_(usage_ledger_path(inner_->root())) {
     if (!hooks_.now) hooks_.now = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
     if (!hooks_.free_bytes) hooks_.free_bytes = free_bytes_of;
   }
@@ -76,10 +76,13 @@ class Limited final : public SizeLimitedStore {
   Result<std::vector<ListedEntry>> list() override { return inner_->list(); }
   std::string path_of(const EntryId& id) const override { return inner_->path_of(id); }
   std::string root() const override { return inner_->root(); }
-  StoreStats stats() const override { return inner_->stats(); }
-  SizeLimitStats size_stats() const override {
+  StoreStats stats() const override {
+    StoreStats stats = inner_->stats();
     const std::lock_guard lock(mutex_);
-    return stats_;
+    stats.evictions = evictions_;
+    stats.thrashed = thrashed_;
+    stats.refused = refused_;
+    return stats;
   }
 
  private:
@@ -95,7 +98,7 @@ class Limited final : public SizeLimitedStore {
   SizeLimitHooks hooks_;
   UsageLedger ledger_;
   mutable std::mutex mutex_;  // guards what follows; held for no file operation
-  SizeLimitStats stats_;
+  std::uint64_t evictions_ = 0, thrashed_ = 0, refused_ = 0;
   std::set<std::uint64_t> in_use_;
   bool thrash_warned_ = false, full_warned_ = false;
 };
@@ -138,7 +141,7 @@ void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_di
     usage.total_bytes -= std::min(usage.total_bytes, file.bytes);
     usage.note_eviction(file.digest_bits, usage.scanned_at);
     const std::lock_guard lock(mutex_);
-    ++stats_.evictions;
+    ++evictions_;
   }
 }
 
@@ -160,7 +163,7 @@ Status Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t p
   if (thrashed) {
     {
       const std::lock_guard lock(mutex_);
-      ++stats_.thrashed;
+      ++thrashed_;
     }
     warn_once(thrash_warned_,
               fmt::format("{} was evicted from the cache {} minutes ago or less and is needed again: its "
@@ -189,7 +192,7 @@ Status Limited::put(const Entry& entry, Replace replace) {
   if (!status) {
     {
       const std::lock_guard lock(mutex_);
-      ++stats_.refused;
+      ++refused_;
     }
     warn_once(full_warned_, fmt::format("kernels are compiled but not kept (said once): {}", status.message()));
     return status;
@@ -204,8 +207,8 @@ Status Limited::put(const Entry& entry, Replace replace) {
 
 }  // namespace
 
-std::unique_ptr<SizeLimitedStore> make_size_limited_store(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log,
-                                                          SizeLimitHooks hooks) {
+std::unique_ptr<CubinStore> make_size_limited_store(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log,
+                                                    SizeLimitHooks hooks) {
   return std::make_unique<Limited>(std::move(inner), limit, std::move(log), std::move(hooks));
 }
 
@@ -244,7 +247,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   }
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
-    (void)UsageLedger(version_directory(root) + "/usage").update(lock_patience_ms, [&](Usage& usage) {
+    (void)UsageLedger(usage_ledger_path(root)).update(lock_patience_ms, [&](Usage& usage) {
       usage.total_bytes = total;
       usage.scanned_at = request.now;
     });

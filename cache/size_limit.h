@@ -31,21 +31,10 @@ struct SizeLimitHooks {
   std::function<std::uint64_t(const std::string& path)> free_bytes;  // of the path's file system
 };
 
-struct SizeLimitStats {
-  std::uint64_t evictions = 0;
-  std::uint64_t thrashed = 0;  // entries written again within ten minutes of their eviction: the cap is too small
-  std::uint64_t refused = 0;   // puts that found no room
-};
-
-class SizeLimitedStore : public CubinStore {
- public:
-  virtual SizeLimitStats size_stats() const = 0;
-};
-
 // `inner` is a directory store (a store without a root is not limited). A put that finds no room answers
-// cache_not_writable.
-std::unique_ptr<SizeLimitedStore> make_size_limited_store(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log,
-                                                          SizeLimitHooks hooks = {});
+// cache_not_writable. stats() are those of `inner` and the three of a cap.
+std::unique_ptr<CubinStore> make_size_limited_store(std::unique_ptr<CubinStore> inner, SizeLimit limit, Log log,
+                                                    SizeLimitHooks hooks = {});
 
 struct CachedFile {
   std::string path;

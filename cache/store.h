@@ -35,9 +35,14 @@ struct StoreStats {
   std::uint64_t puts_other_compiler = 0;  // other code, by another compiler version, was there and stays
   std::uint64_t determinism_alarms = 0;   // other code by the same compiler version was there and stays
   std::uint64_t put_failures = 0;
+  // Of a store with a cap (size_limit.h).
+  std::uint64_t evictions = 0;
+  std::uint64_t thrashed = 0;  // entries written again within ten minutes of their eviction: the cap is too small
+  std::uint64_t refused = 0;   // puts that found no room
 };
 
-// What put() may replace: nothing but what is damaged, foreign or unreadable; or a whole entry with the same id too.
+// What put() may replace: nothing but what is damaged or foreign; or a whole entry with the same id too. A file that
+// cannot be read is never replaced: nobody knows what it holds.
 enum class Replace { unusable_only, any };
 
 class CubinStore {

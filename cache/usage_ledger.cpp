@@ -11,7 +11,9 @@
 #include <optional>
 #include <thread>
 
-#include "cache/binary_fields.h"
+#include "cache/layout.h"
+#include "src/base/binary_fields.h"
+#include "src/base/descriptor.h"
 #include "src/base/sha256.h"
 
 namespace gemvjit {
@@ -69,22 +71,30 @@ bool Usage::was_evicted_since(std::uint64_t digest, std::int64_t since) const {
                      [&](const Evicted& one) { return one.digest == digest && one.when != 0 && one.when >= since; });
 }
 
+std::string usage_ledger_path(const std::string& root) { return version_directory(root) + "/usage"; }
+
+std::size_t Usage::evictions_since(std::int64_t since) const {
+  return static_cast<std::size_t>(std::count_if(
+      evicted.begin(), evicted.end(), [&](const Evicted& one) { return one.when != 0 && one.when >= since; }));
+}
+
+Usage UsageLedger::read() const {
+  const auto bytes = read_file(path_, encode({}).size());
+  return bytes ? decode(*bytes).value_or(Usage{}) : Usage{};
+}
+
 bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& change) const {
-  const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-  if (fd < 0) return false;
-  const bool locked = lock_within(fd, patience_ms);
-  if (locked) {
-    Bytes bytes(encode({}).size());
-    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
-    Usage usage;
-    if (got == static_cast<ssize_t>(bytes.size())) usage = decode(bytes).value_or(Usage{});
-    change(usage);
-    bytes = encode(usage);
-    // A write that does not succeed leaves a torn ledger, which the next reader replaces by a scan.
-    [[maybe_unused]] const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), 0);
-  }
-  ::close(fd);
-  return locked;
+  const Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
+  Bytes bytes(encode({}).size());
+  const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  Usage usage;
+  if (got == static_cast<ssize_t>(bytes.size())) usage = decode(bytes).value_or(Usage{});
+  change(usage);
+  bytes = encode(usage);
+  // A write that does not succeed leaves a torn ledger, which the next reader replaces by a scan.
+  [[maybe_unused]] const ssize_t written = ::pwrite(file.get(), bytes.data(), bytes.size(), 0);
+  return true;
 }
 
 }  // namespace gemvjit

@@ -27,7 +27,10 @@ struct Usage {
   void note_eviction(std::uint64_t digest, std::int64_t when);
   // Whether the digest was evicted at or after `since`.
   bool was_evicted_since(std::uint64_t digest, std::int64_t since) const;
+  std::size_t evictions_since(std::int64_t since) const;  // as far as they are noted
 };
+
+std::string usage_ledger_path(const std::string& root);
 
 class UsageLedger {
  public:
@@ -35,6 +38,8 @@ class UsageLedger {
   // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
   // result. Waits at most `patience_ms` for the lock. False, without a call, where there is no lock to be had.
   bool update(int patience_ms, const std::function<void(Usage&)>& change) const;
+  // What it says, without the lock; a Usage never scanned where it says nothing or is being written. Makes nothing.
+  Usage read() const;
 
  private:
   std::string path_;

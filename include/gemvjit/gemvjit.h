@@ -378,6 +378,16 @@ typedef struct gemvjit_stats_data {
   /* The GEMVs warmed, by gemvjit_kernel_info.match; a kernel counts each time that a warmup names it. A caller whose
    * struct ends before these (an older header) may leave them out: they are filled where struct_size covers them. */
   uint64_t exact_kernels, predicted_kernels, nearest_kernels, default_kernels;
+  /* The cache and other processes; a struct of an older header ends before these, or before the four above. Builds
+   * that waited for another process's build of the same kernel; those of the waits that ended because that one showed
+   * no progress; and compile failures taken over from it. */
+  uint64_t build_waits, build_stale_waits, build_shared_failures;
+  uint64_t cache_evictions;      /* entries removed by this context to stay below cache_max_bytes */
+  uint64_t cache_thrashed;       /* entries written again within ten minutes of their eviction: the cap is too small */
+  uint64_t cache_writes_refused; /* of cache_write_failures: no room below the cap, or too little free space */
+  uint64_t cache_quarantined;    /* damaged files moved to the quarantine */
+  uint64_t cache_determinism_alarms; /* a compile gave other code than the cache holds, by the same compiler */
+  uint64_t cache_unreadable; /* of cache_damaged: files that could not be read at all (permission, disk error) */
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

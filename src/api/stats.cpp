@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -9,18 +10,20 @@ using gemvjit::Status;
 
 namespace {
 
-// The struct as the first header had it.
-constexpr std::size_t first_size = offsetof(gemvjit_stats_data, exact_kernels);
+// The struct as older headers had it.
+constexpr std::size_t older_sizes[] = {offsetof(gemvjit_stats_data, exact_kernels),
+                                       offsetof(gemvjit_stats_data, build_waits)};
 
 }  // namespace
 
 gemvjit_status gemvjit_stats(const gemvjit_context* context, gemvjit_stats_data* stats) {
   return api::guarded([&] {
     GEMVJIT_TRY(api::check_context(context));
-    if (stats == nullptr || stats->struct_size != first_size) {
+    if (stats == nullptr || std::ranges::count(older_sizes, stats->struct_size) == 0) {
       GEMVJIT_TRY(api::check_struct("gemvjit_stats_data", stats));
     }
     const gemvjit::Counters& counters = context->impl->counters();
+    const gemvjit::StoreStats store = context->impl->store().stats();
     gemvjit_stats_data now{};
     now.struct_size = stats->struct_size;
     now.launches = counters.launches.total();
@@ -29,7 +32,7 @@ gemvjit_status gemvjit_stats(const gemvjit_context* context, gemvjit_stats_data*
     now.compile_failures = counters.compile_failures.load();
     now.cache_hits = counters.cache_hits.load();
     now.cache_misses = counters.cache_misses.load();
-    now.cache_damaged = context->impl->store().stats().damaged;
+    now.cache_damaged = store.damaged;
     now.cache_writes = counters.cache_writes.load();
     now.cache_write_failures = counters.cache_write_failures.load();
     now.kernels_loaded = context->impl->registry().size();
@@ -39,6 +42,15 @@ gemvjit_status gemvjit_stats(const gemvjit_context* context, gemvjit_stats_data*
     now.nearest_kernels = counters.kernels_of(Match::nearest_shape);
     now.default_kernels = counters.kernels_of(Match::family_default);
     now.untuned_kernels = now.predicted_kernels + now.nearest_kernels + now.default_kernels;
+    now.build_waits = counters.build_waits.load();
+    now.build_stale_waits = counters.build_stale_waits.load();
+    now.build_shared_failures = counters.build_shared_failures.load();
+    now.cache_evictions = store.evictions;
+    now.cache_thrashed = store.thrashed;
+    now.cache_writes_refused = store.refused;
+    now.cache_quarantined = store.quarantined;
+    now.cache_determinism_alarms = store.determinism_alarms;
+    now.cache_unreadable = store.unreadable;
     std::memcpy(stats, &now, stats->struct_size);
     return Status::ok();
   });

@@ -1,4 +1,4 @@
-// Descriptor: owns one file descriptor. For the files of this room and its tests only.
+// Descriptor: owns one file descriptor.
 #pragma once
 
 #include <unistd.h>

@@ -91,6 +91,12 @@ Result<std::string> private_folder(const std::string& parent, const std::string&
   return path;
 }
 
+Status check_private_folder(const std::string& path, uid_t owner) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 && errno == ENOENT) return Status::ok();
+  return check_folder(path, owner, 0077);
+}
+
 Status check_runtime_folder(const std::string& path, uid_t owner) {
   if (!path.starts_with('/')) {
     return {StatusCode::io_error, fmt::format("\"{}\" is no absolute path", path)};

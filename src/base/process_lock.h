@@ -48,6 +48,9 @@ struct LockWait {
 // `owner`, and with no permission for others. The parent must be there. io_error says what is wrong.
 Result<std::string> private_folder(const std::string& parent, const std::string& name, uid_t owner);
 
+// Whether a folder that is there is such a one; ok, too, if there is none yet.
+Status check_private_folder(const std::string& path, uid_t owner);
+
 // ok if `path` is an absolute path to a real directory (no link) of `owner` that nobody else may write to.
 Status check_runtime_folder(const std::string& path, uid_t owner);
 

@@ -18,6 +18,32 @@ Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std
   return private_folder(cache_root, "locks", owner);
 }
 
+LockFolderReport examine_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner) {
+  LockFolderReport report;
+  if (cache_root.empty()) {
+    report.problem = "kernels are in memory only, so that there is nothing to share";
+    return report;
+  }
+  if (!runtime_dir.empty()) {
+    const std::string folder = runtime_dir + "/gemvjit";
+    Status fit = check_runtime_folder(runtime_dir, owner);
+    if (fit) fit = check_private_folder(folder, owner);
+    if (fit) {
+      report.path = folder;
+      report.named_by = "XDG_RUNTIME_DIR";
+      return report;
+    }
+    report.passed_over = fit.message();
+  }
+  const std::string folder = cache_root + "/locks";
+  if (const Status fit = check_private_folder(folder, owner); fit) {
+    report.path = folder;
+  } else {
+    report.problem = fit.message();
+  }
+  return report;
+}
+
 std::string lock_file_name(const std::string& cache_root, const EntryId& id) {
   char resolved[PATH_MAX];
   const char* real = ::realpath(cache_root.c_str(), resolved);

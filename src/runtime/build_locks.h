@@ -39,6 +39,15 @@ class BuildLocks {
 // use.
 Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner);
 
+// What choose_lock_folder would choose, for people to read; nothing is made.
+struct LockFolderReport {
+  std::string path;         // "" : none
+  std::string named_by;     // "XDG_RUNTIME_DIR", or "" for the cache's own
+  std::string passed_over;  // why it is not the runtime folder's, where one was named
+  std::string problem;      // why there are no locks between processes
+};
+LockFolderReport examine_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner);
+
 // The lock's file: one for each entry of each cache, however the cache's path is spelled.
 std::string lock_file_name(const std::string& cache_root, const EntryId& id);
 

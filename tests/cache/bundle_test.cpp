@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -21,14 +22,8 @@ using test::TempDir;
 using testing::HasSubstr;
 
 Entry make_entry(std::int64_t n, std::uint8_t digest_byte = 1, std::size_t payload = 300) {
-  Entry entry;
-  entry.id.key = {n, 4096, 1, 0x2022, {90, 'a'}};
-  entry.id.digest.fill(digest_byte);
-  entry.created_unix_seconds = 1700000000;
-  entry.cubin.bytes.assign(payload, static_cast<std::uint8_t>(n));
-  entry.cubin.entry_name = "bf16_gemv";
-  entry.cubin.compiler_version = "NVRTC 13.0";
-  return entry;
+  return test::sample_entry(
+      {.n = n, .digest_byte = digest_byte, .payload = payload, .content = static_cast<std::uint8_t>(n)});
 }
 
 class BundleTest : public testing::Test {

@@ -16,6 +16,7 @@
 #include "cache/layout.h"
 #include "cache/read_only_layer.h"
 #include "src/base/files.h"
+#include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -30,14 +31,7 @@ using testing::SizeIs;
 
 // `answer` decides the cubin's bytes: entries of one id and other bytes are told apart by it.
 Entry make_entry(std::int64_t n, std::uint8_t answer = 1) {
-  Entry entry;
-  entry.id.key = {n, 4096, 1, 0x2022, {90, 'a'}};
-  entry.id.digest.fill(static_cast<std::uint8_t>(n));
-  entry.created_unix_seconds = 1700000000;
-  entry.cubin.bytes.assign(200, answer);
-  entry.cubin.entry_name = "bf16_gemv";
-  entry.cubin.compiler_version = "NVRTC 13.0";
-  return entry;
+  return test::sample_entry({.n = n, .digest_byte = static_cast<std::uint8_t>(n), .payload = 200, .content = answer});
 }
 
 class LayeredStoreTest : public testing::Test {

@@ -9,22 +9,20 @@
 #include <filesystem>
 
 #include "cache/size_limit.h"
+#include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
 namespace {
 
 Entry make_entry(std::uint32_t number) {
-  Entry entry;
-  entry.id.key = {8 + 8 * std::int64_t{number}, 64, 1, 0, {90, 'a'}};
+  Entry entry = test::sample_entry(
+      {.n = 8 + 8 * std::int64_t{number}, .payload = 64, .content = static_cast<std::uint8_t>(number)});
   const std::uint32_t mixed = number * 2654435761u;  // spreads over the folders as digests do
   for (int i = 0; i < 4; ++i) {
     entry.id.digest[i] = static_cast<std::uint8_t>(mixed >> 8 * i);
     entry.id.digest[4 + i] = static_cast<std::uint8_t>(number >> 8 * i);
   }
-  entry.cubin.bytes.assign(64, static_cast<std::uint8_t>(number));
-  entry.cubin.entry_name = "kernel";
-  entry.cubin.compiler_version = "1";
   return entry;
 }
 

@@ -9,6 +9,8 @@
 
 #include "cache/layout.h"
 #include "src/base/files.h"
+#include "tests/support/entries.h"
+#include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -21,13 +23,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 Entry make_entry(std::uint8_t content, const std::string& compiler = "NVRTC 13.0", std::int64_t n = 64) {
-  Entry entry;
-  entry.id.key = {n, 4096, 1, 0x2022, {90, 'a'}};
-  entry.id.digest.fill(1);
-  entry.cubin.bytes.assign(1000, content);
-  entry.cubin.entry_name = "bf16_gemv";
-  entry.cubin.compiler_version = compiler;
-  return entry;
+  return test::sample_entry({.n = n, .content = content, .compiler = compiler});
 }
 
 class PutPolicy : public testing::Test {
@@ -123,6 +119,46 @@ TEST_F(PutPolicy, ADamagedFileThatCannotBeMovedIsReplaced) {
   EXPECT_EQ(store->get(make_entry(1).id)->cubin.bytes[0], 2);
   EXPECT_EQ(store->stats().quarantined, 0u);
   EXPECT_THAT(warnings_, SizeIs(1));
+}
+
+// A file that its owner cannot read just now may be whole: a put leaves it, and says so.
+TEST_F(PutPolicy, AFileThatCannotBeReadIsNeverReplaced) {
+  const Entry entry = make_entry(1);
+  ASSERT_TRUE(open()->put(entry));
+  const std::string path = open()->path_of(entry.id);
+  const std::string before = test::read_text(path);
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  const auto try_to_put = [&] {
+    for (const Replace replace : {Replace::unusable_only, Replace::any}) {
+      const auto store = open();
+      const Status kept = store->put(make_entry(2), replace);
+      if (kept.code() != StatusCode::cache_not_writable) return 1;
+      if (kept.message().find(path) == std::string::npos) return 2;
+      if (store->stats().put_failures != 1 || store->stats().quarantined != 0) return 3;
+    }
+    return 0;
+  };
+  if (::geteuid() != 0) {
+    EXPECT_EQ(try_to_put(), 0);
+  } else {  // whom no mode stops: the file stays root's, the folders are another user's
+    for (std::string folder = path.substr(0, path.rfind('/')); folder.size() >= root_.size();
+         folder.resize(folder.rfind('/'))) {
+      ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+    }
+    ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
+    test::expect_exit(test::start_process([&] { return ::setuid(65534) != 0 ? 9 : try_to_put(); }));
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(test::read_text(path), before);
+  EXPECT_TRUE(open()->get(entry.id)) << "and it was whole";
+}
+
+TEST_F(PutPolicy, AFolderInAnEntrysPlaceStays) {
+  const auto store = open();
+  const std::string path = store->path_of(make_entry(1).id);
+  std::filesystem::create_directories(path);
+  EXPECT_EQ(store->put(make_entry(1)).code(), StatusCode::cache_not_writable);
+  EXPECT_TRUE(std::filesystem::is_directory(path));
 }
 
 TEST_F(PutPolicy, TheQuarantineIsBoundedInFilesAndBytesAndLosesTheOldest) {

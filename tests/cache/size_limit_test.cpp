@@ -15,6 +15,7 @@
 
 #include "cache/layout.h"
 #include "cache/usage_ledger.h"
+#include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -26,12 +27,10 @@ using testing::SizeIs;
 constexpr std::size_t kPayload = 100'000;
 
 Entry make_entry(int number, std::size_t payload = kPayload) {
-  Entry entry;
-  entry.id.key = {64 + 8 * number, 64, 1, 0, {90, 'a'}};
+  Entry entry =
+      test::sample_entry({.n = 64 + 8 * number, .payload = payload, .content = static_cast<std::uint8_t>(number)});
+  entry.id.digest.fill(0);
   for (int i = 0; i < 4; ++i) entry.id.digest[i] = static_cast<std::uint8_t>(number >> 8 * i);
-  entry.cubin.bytes.assign(payload, static_cast<std::uint8_t>(number));
-  entry.cubin.entry_name = "kernel";
-  entry.cubin.compiler_version = "1";
   return entry;
 }
 
@@ -44,7 +43,7 @@ std::uint64_t entry_bytes(const std::string& root) {
 
 class SizeLimitTest : public testing::Test {
  protected:
-  std::unique_ptr<SizeLimitedStore> open(std::uint64_t max_bytes, std::uint64_t keep_free = 0) {
+  std::unique_ptr<CubinStore> open(std::uint64_t max_bytes, std::uint64_t keep_free = 0) {
     SizeLimitHooks hooks;
     hooks.now = [this] { return now_.load(); };
     hooks.free_bytes = [this](const std::string&) { return free_.load(); };
@@ -75,7 +74,7 @@ TEST_F(SizeLimitTest, EvictsWhatWasUsedLeastRecently) {
   EXPECT_FALSE(store->get(make_entry(1).id));
   EXPECT_FALSE(store->get(make_entry(2).id)) << "down to nine tenths, so that not every put evicts";
   EXPECT_TRUE(store->get(make_entry(4).id));
-  EXPECT_EQ(store->size_stats().evictions, 2u);
+  EXPECT_EQ(store->stats().evictions, 2u);
 }
 
 TEST_F(SizeLimitTest, WhatThisProcessUsesStays) {
@@ -87,7 +86,7 @@ TEST_F(SizeLimitTest, WhatThisProcessUsesStays) {
   EXPECT_THAT(full.message(), HasSubstr("all of it is in use"));
   EXPECT_FALSE(store->put(make_entry(4)));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(store->get(make_entry(i).id));
-  EXPECT_EQ(store->size_stats().refused, 2u);
+  EXPECT_EQ(store->stats().refused, 2u);
   EXPECT_THAT(warnings_, SizeIs(1)) << "said once";
   // Another process has none of them in use.
   EXPECT_TRUE(open(3 * kPayload + 20'000)->put(make_entry(3)));
@@ -97,13 +96,13 @@ TEST_F(SizeLimitTest, AnEntryNeededAgainSoonAfterItsEvictionIsThrashing) {
   const auto store = open(2 * kPayload + 20'000);
   for (int i = 0; i < 3; ++i, now_ += 10) ASSERT_TRUE(store->put(make_entry(i)));
   ASSERT_FALSE(store->get(make_entry(0).id));
-  EXPECT_EQ(store->size_stats().thrashed, 0u);
+  EXPECT_EQ(store->stats().thrashed, 0u);
   ASSERT_TRUE(store->put(make_entry(0)));
-  EXPECT_EQ(store->size_stats().thrashed, 1u);
+  EXPECT_EQ(store->stats().thrashed, 1u);
   EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr("is too small")));
   now_ += 601;
   ASSERT_TRUE(store->put(make_entry(1)));
-  EXPECT_EQ(store->size_stats().thrashed, 1u) << "that was long ago";
+  EXPECT_EQ(store->stats().thrashed, 1u) << "that was long ago";
 }
 
 // ENOSPC by others is not waited for: entries stop before the file system is full.
@@ -139,7 +138,7 @@ TEST_F(SizeLimitTest, FilesThatOthersRemovedAreNoticedBeforeAnythingIsEvicted) {
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(store->put(make_entry(i)));
   for (int i = 0; i < 3; ++i) std::filesystem::remove(store->path_of(make_entry(i).id));
   ASSERT_TRUE(store->put(make_entry(5)));
-  EXPECT_EQ(store->size_stats().evictions, 0u);
+  EXPECT_EQ(store->stats().evictions, 0u);
   EXPECT_TRUE(store->get(make_entry(3).id));
 }
 

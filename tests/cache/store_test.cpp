@@ -13,6 +13,7 @@
 
 #include "cache/layout.h"
 #include "src/base/files.h"
+#include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -30,15 +31,8 @@ using testing::Not;
 using testing::SizeIs;
 
 Entry make_entry(std::int64_t n, std::uint8_t digest_byte = 1, std::size_t payload = 1000) {
-  Entry entry;
-  entry.id.key = {n, 4096, 1, 0x2022, {90, 'a'}};
-  entry.id.digest.fill(digest_byte);
-  entry.created_unix_seconds = 1700000000;
-  entry.cubin.bytes.assign(payload, static_cast<std::uint8_t>(n));
-  entry.cubin.entry_name = "bf16_gemv";
-  entry.cubin.compiler_version = "NVRTC 13.0 (13.0.88)";
-  entry.cubin.resources.registers = 96;
-  return entry;
+  return test::sample_entry(
+      {.n = n, .digest_byte = digest_byte, .payload = payload, .content = static_cast<std::uint8_t>(n)});
 }
 
 class DirStoreTest : public testing::Test {

@@ -134,6 +134,7 @@ class RuntimeTest : public ::testing::Test {
       return std::unique_ptr<Compiler>(std::make_unique<FakeCompiler>(compilers));
     };
     result.store = default_dependencies().store;
+    result.lock_timing = timing;
     return result;
   }
 
@@ -185,6 +186,7 @@ class RuntimeTest : public ::testing::Test {
   std::atomic<int> driver_asked{0};
   bool no_driver = false;
   FakeCompilers compilers;
+  LockTiming timing;  // of the locks between processes
   std::mutex log_mutex;
   std::vector<std::string> log;
 };

@@ -4,6 +4,7 @@
 #include "cache/bundle.h"
 #include "cache/layout.h"
 #include "cache/store.h"
+#include "cache/usage_ledger.h"
 #include "src/compile/specialize.h"
 #include "tests/tools/cli_fixture.h"
 
@@ -260,6 +261,48 @@ TEST_F(BundleCli, PrometheusText) {
         "gemvjit_cache_layer_usable{layer=\"" + folder_.path("ab\\\"sent") + "\",kind=\"none\"} 0\n"}) {
     EXPECT_TRUE(contains(output.out, line)) << line << "\n" << output.out;
   }
+}
+
+// An import keeps to the cap that the library keeps to, and what it wrote stands in the ledger at once.
+TEST_F(BundleCli, AnImportStaysBelowTheCap) {
+  constexpr std::uint64_t cap = std::uint64_t{1} << 20;
+  std::vector<Entry> entries;
+  for (int i = 0; i < 16; ++i) {
+    entries.push_back(entry(key(64 + 64 * i)));
+    entries.back().cubin.bytes.assign(200'000, static_cast<std::uint8_t>(i));
+  }
+  const std::string large = bundle("large.gjb", entries);
+  environment_["GEMVJIT_CACHE_MAX_BYTES"] = std::to_string(cap);
+  const ProgramOutput output = cache({"import", large, "--json"});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  const json report = document(output);
+  EXPECT_EQ(report["imported"], 16);
+  std::uint64_t bytes = 0;
+  const auto files = entry_files(cache_dir_);
+  for (const auto& file : files) bytes += std::filesystem::file_size(file);
+  EXPECT_LE(bytes, cap);
+  EXPECT_GE(bytes, cap / 2);
+  EXPECT_EQ(report["evicted"], 16 - files.size());
+  EXPECT_TRUE(contains(output.err, "GEMVJIT_CACHE_MAX_BYTES")) << output.err;
+  const Usage usage = UsageLedger(usage_ledger_path(cache_dir_)).read();
+  EXPECT_GE(usage.total_bytes, bytes);
+  EXPECT_LE(usage.total_bytes, cap);
+  EXPECT_NE(usage.scanned_at, 0);
+  EXPECT_TRUE(contains(cache({"stats", "--prometheus"}).out,
+                       "gemvjit_cache_recent_evictions " + report["evicted"].dump() + "\n"));
+  environment_["GEMVJIT_CACHE_MAX_BYTES"] = "many";
+  EXPECT_EQ(cache({"import", large}).exit_code, 2);
+}
+
+TEST_F(BundleCli, StatsCountsTheQuarantine) {
+  fill();
+  damage(entry_path(cache_dir_, entry(key(64)).id));
+  EXPECT_FALSE(make_dir_store(cache_dir_, Log::silent())->get(entry(key(64)).id));
+  const json stats = document(cache({"stats", "--json"}));
+  EXPECT_EQ(stats["quarantine_files"], 1);
+  EXPECT_GT(stats["quarantine_bytes"], 0);
+  EXPECT_EQ(stats["recent_evictions"], 0);
+  EXPECT_TRUE(contains(cache({"stats", "--prometheus"}).out, "gemvjit_cache_quarantine_files 1\n"));
 }
 
 TEST_F(BundleCli, DoctorListsTheLayers) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 
+#include "src/base/descriptor.h"
 #include "src/base/files.h"
 #include "tools/common/printable.h"
 
@@ -51,20 +52,6 @@ std::optional<std::uint64_t> dtype_bits(std::string_view dtype) {
   }
   return std::nullopt;
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 bool read_exactly(int fd, void* data, std::size_t size) {
   char* out = static_cast<char*>(data);
@@ -104,7 +91,7 @@ Result<HeaderText> read_header_text(const std::string& path) {
   int fd = -1;
   std::uint64_t file_bytes = 0;
   GEMVJIT_TRY(open_regular(path, fd, file_bytes));
-  const FileDescriptor file(fd);
+  const Descriptor file(fd);
   if (file_bytes < prefix_bytes) {
     return bad(path,
                fmt::format("not a safetensors file: it has {} bytes, its header alone takes 8 and more", file_bytes));
@@ -299,7 +286,7 @@ Result<std::string> read_index_text(const std::string& path) {
   int fd = -1;
   std::uint64_t bytes = 0;
   GEMVJIT_TRY(open_regular(path, fd, bytes));
-  const FileDescriptor file(fd);
+  const Descriptor file(fd);
   if (bytes > safetensors_header_limit) return bad(path, fmt::format("an index of {} bytes is not believed", bytes));
   std::string text(bytes, '\0');
   if (!read_exactly(file.get(), text.data(), text.size())) return bad(path, "cannot be read");

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "cache/entry_files.h"
 #include "cache/layout.h"
 #include "src/base/files.h"
 #include "src/runtime/options.h"
@@ -117,7 +118,7 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   return folder;
 }
 
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries) {
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins) {
   const CacheFolder folder = choose_cache_folder(arguments);
   if (folder.path.empty()) {
     complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
@@ -134,12 +135,17 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
     complain(fmt::format("cache {} (from {}) is no folder", folder.path, folder.source));
     return exit_environment;
   }
-  auto listed = make_dir_store(folder.path, Log::silent())->list();
+  std::string root = folder.path;
+  while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+  const Status listed = visit_entries(root, [&](ListedEntry entry) {
+    if (entry.entry && cubins == Cubins::drop) entry.entry->cubin.bytes = {};
+    entries.push_back(std::move(entry));
+  });
   if (!listed) {
-    complain(fmt::format("cache {} (from {}): {}", folder.path, folder.source, listed.status().message()));
+    complain(fmt::format("cache {} (from {}): {}", folder.path, folder.source, listed.message()));
     return exit_environment;
   }
-  entries = std::move(listed).value();
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return exit_done;
 }
 

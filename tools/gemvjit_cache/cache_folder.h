@@ -17,7 +17,9 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments);
 
 // All entries, sorted by path; none if the folder is not there yet and is not one that --cache-dir names.
 // exit_environment, said on stderr, if there is no cache folder or it cannot be read.
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries);
+// `drop`: without the cubins, so that never more than one is in memory, for who does not need them.
+enum class Cubins { keep, drop };
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins = Cubins::keep);
 
 // Removes an entry's file. io_error for a folder in its place: whatever is in it, this cache did not put it there.
 Status remove_entry_file(const std::string& path);

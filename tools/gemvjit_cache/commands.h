@@ -21,6 +21,7 @@ struct CacheArguments {
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
   std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
+  std::string cubin;                        // disasm: where to write the cubin instead
 };
 
 ExitCode list_entries(const CacheArguments& arguments);
@@ -33,6 +34,7 @@ ExitCode show_path(const CacheArguments& arguments);
 ExitCode export_entries(const CacheArguments& arguments);
 ExitCode import_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
+ExitCode disassemble_entry(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
 
 }  // namespace gemvjit::tools

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,11 +16,13 @@
 #include "src/catalog/arch.h"
 #include "src/cuda/driver_api.h"
 #include "src/cuda/nvrtc_api.h"
+#include "src/cuda/nvrtc_search.h"
 #include "src/runtime/device.h"
 #include "src/runtime/options.h"
 #include "src/tuning/tuning_table.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
+#include "tools/gemvjit_cache/doctor_locks.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
 namespace gemvjit::tools {
@@ -94,14 +97,29 @@ ordered_json examine_options(const CacheArguments& arguments) {
   return {{"compile_threads", options->compile_threads}, {"dump_dir", options->dump_dir}, {"problem", ""}};
 }
 
+// Other files that may be an NVRTC, in the order in which they would be tried: two toolkits on one machine are a common
+// reason why not the one that was meant is used.
+ordered_json other_nvrtcs(const cuda::NvrtcSearch& search, const std::string& used) {
+  ordered_json others = ordered_json::array();
+  for (const cuda::NvrtcCandidate& candidate : cuda::nvrtc_candidates(search)) {
+    std::error_code unknown;
+    if (!candidate.problem.empty() || candidate.file.find('/') == std::string::npos) continue;
+    if (std::filesystem::equivalent(candidate.file, used, unknown)) continue;
+    others.push_back(candidate.file + " (" + candidate.origin + ")");
+  }
+  return others;
+}
+
 ordered_json examine_nvrtc() {
-  const auto nvrtc = cuda::load_nvrtc(cuda::nvrtc_search_from_environment(), 0, "compile kernels");
+  const cuda::NvrtcSearch search = cuda::nvrtc_search_from_environment();
+  const auto nvrtc = cuda::load_nvrtc(search, 0, "compile kernels");
   ordered_json targets = ordered_json::array();
   if (!nvrtc) {
     return {{"found", false},
             {"path", nullptr},
             {"version", nullptr},
             {"targets", targets},
+            {"others", ordered_json::array()},
             {"problem", nvrtc.status().message()}};
   }
   const cuda::NvrtcApi& api = **nvrtc;
@@ -115,6 +133,7 @@ ordered_json examine_nvrtc() {
           {"path", api.path},
           {"version", fmt::format("{}.{}", api.major, api.minor)},
           {"targets", targets},
+          {"others", other_nvrtcs(search, api.path)},
           {"problem", ""}};
 }
 
@@ -208,6 +227,11 @@ void print_section(const char* title, const ordered_json& section) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_boolean()) text = value == true ? "yes" : "no";
     if (name == "targets") text = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+    if (name == "others") {
+      for (const ordered_json& other : value) fmt::print("  not used      {}\n", other.get<std::string>());
+      continue;
+    }
+    if (name == "free_bytes" || (name == "exists" && section.contains("passed_over"))) continue;
     if (name == "devices") {
       for (const ordered_json& device : value) {
         fmt::print("  device {}  {}\n", device["ordinal"].get<int>(), device_text(device));
@@ -224,6 +248,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
   ordered_json report{{"options", examine_options(arguments)},
                       {"cache", examine_cache(arguments)},
                       {"layers", examine_layers(arguments)},
+                      {"locks", examine_locks(arguments)},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
@@ -236,6 +261,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_section("Options", report["options"]);
     print_section("Cache", report["cache"]);
     print_layers(report["layers"]);
+    print_section("Locks between processes", report["locks"]);
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);

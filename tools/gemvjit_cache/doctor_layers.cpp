@@ -41,35 +41,68 @@ std::string file_system_text(std::uint32_t type) {
   return fmt::format("{:#x}", type);
 }
 
-ordered_json examine_path(const std::string& path, const char* kind, const std::string& named_by) {
-  ordered_json layer{{"path", path},       {"kind", kind},    {"named_by", named_by},  {"exists", false},
-                     {"owner", nullptr},   {"mode", nullptr}, {"free_bytes", nullptr}, {"file_system", nullptr},
-                     {"entries", nullptr}, {"problem", ""}};
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    if (errno != ENOENT) layer["problem"] = fmt::format("{}: {}", path, std::strerror(errno));
-    return layer;
+// A cache on such a file system is compiled again after each start of the container or the machine.
+std::string short_life_warning(const ordered_json& file_system) {
+  if (file_system == "overlay") {
+    return "on overlay: a container's own layer, gone with the container; put the cache on a volume, or bring a bundle";
   }
-  layer["exists"] = true;
-  layer["owner"] = owner_text(info.st_uid);
-  layer["mode"] = fmt::format("{:04o}", info.st_mode & 07777u);
-  struct statvfs space {};
-  if (::statvfs(path.c_str(), &space) == 0) {
-    layer["free_bytes"] = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
-  }
+  if (file_system == "tmpfs") return "on tmpfs: in memory, gone when the machine or the container restarts";
+  return "";
+}
+
+// Of the nearest folder that is there.
+ordered_json future_file_system(std::string path) {
   struct statfs system {};
-  if (::statfs(path.c_str(), &system) == 0) {
-    layer["file_system"] = file_system_text(static_cast<std::uint32_t>(system.f_type));
+  while (::statfs(path.c_str(), &system) != 0) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos || path == "/") return nullptr;
+    path.resize(slash == 0 ? 1 : slash);
   }
+  return file_system_text(static_cast<std::uint32_t>(system.f_type));
+}
+
+ordered_json examine_path(const std::string& path, const char* kind, const std::string& named_by) {
+  ordered_json layer{{"path", path}, {"kind", kind}, {"named_by", named_by}};
+  layer.update(path_facts(path));
+  const std::string problem = layer["problem"];
+  layer["entries"] = nullptr;
+  layer.erase("problem");
+  layer["problem"] = problem;
+  layer["warning"] = "";
   return layer;
 }
 
 }  // namespace
 
+ordered_json path_facts(const std::string& path) {
+  ordered_json facts{{"exists", false},       {"owner", nullptr},       {"mode", nullptr},
+                     {"free_bytes", nullptr}, {"file_system", nullptr}, {"problem", ""}};
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) facts["problem"] = fmt::format("{}: {}", path, std::strerror(errno));
+    return facts;
+  }
+  facts["exists"] = true;
+  facts["owner"] = owner_text(info.st_uid);
+  facts["mode"] = fmt::format("{:04o}", info.st_mode & 07777u);
+  struct statvfs space {};
+  if (::statvfs(path.c_str(), &space) == 0) {
+    facts["free_bytes"] = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+  }
+  struct statfs system {};
+  if (::statfs(path.c_str(), &system) == 0) {
+    facts["file_system"] = file_system_text(static_cast<std::uint32_t>(system.f_type));
+  }
+  return facts;
+}
+
 ordered_json examine_layers(const CacheArguments& arguments) {
   ordered_json layers = ordered_json::array();
   const CacheFolder folder = choose_cache_folder(arguments);
-  if (!folder.path.empty()) layers.push_back(examine_path(folder.path, "writable", folder.source));
+  if (!folder.path.empty()) {
+    layers.push_back(examine_path(folder.path, "writable", folder.source));
+    layers.back()["warning"] = short_life_warning(future_file_system(folder.path));
+  }
   for (const LayerView& view : open_layers()) {
     ordered_json layer = examine_path(view.path, view.kind(), "GEMVJIT_CACHE_RO");
     if (view.layer != nullptr && view.layer->is_bundle()) {
@@ -98,6 +131,7 @@ void print_layers(const ordered_json& layers) {
     if (!layer["file_system"].is_null()) text += fmt::format(" on {}", layer["file_system"].get<std::string>());
     if (layer["problem"] != "") text += fmt::format(": {}", layer["problem"].get<std::string>());
     fmt::print("{}\n", text);
+    if (layer["warning"] != "") fmt::print("    warning: {}\n", layer["warning"].get<std::string>());
   }
 }
 

@@ -87,10 +87,13 @@ Nearest find_nearest(const std::vector<Layer>& layers, const EntryId& wanted) {
 
 ExitCode load_layers(const CacheArguments& arguments, std::vector<Layer>& layers) {
   Layer local{choose_cache_folder(arguments).path, "writable", {}, ""};
-  if (const ExitCode code = load_entries(arguments, local.entries); code != exit_done) return code;
+  if (const ExitCode code = load_entries(arguments, local.entries, Cubins::drop); code != exit_done) return code;
   layers.push_back(std::move(local));
   for (LayerView& view : open_layers()) {
     std::vector<ListedEntry> entries = list_layer(view);
+    for (ListedEntry& listed : entries) {
+      if (listed.entry) listed.entry->cubin.bytes = {};
+    }
     layers.push_back({view.path, view.kind(), std::move(entries), view.problem.message()});
   }
   return exit_done;

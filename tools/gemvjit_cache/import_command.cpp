@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "cache/size_limit.h"
+#include "src/runtime/options.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
@@ -60,7 +62,14 @@ ExitCode import_entries(const CacheArguments& arguments) {
   for (const Bundle::Item& item : (*bundle)->items()) {
     if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
   }
-  const auto store = make_dir_store(folder.path, Log::silent());
+  const auto options = resolve_options({}, process_environment());
+  if (!options) {
+    complain(options.status().message());
+    return exit_usage;
+  }
+  // Below the cap that the library keeps to, and in its ledger.
+  const auto store = make_size_limited_store(make_dir_store(folder.path, Log::silent()),
+                                             {.max_bytes = options->cache_max_bytes}, Log::silent());
   Outcome outcome;
   for (const Bundle::Item& item : (*bundle)->items()) {
     // Read and verified once more: not all entries of a bundle need fit into memory.
@@ -72,11 +81,17 @@ ExitCode import_entries(const CacheArguments& arguments) {
       complain(entry.status().message());
     }
   }
+  const std::uint64_t evicted = store->stats().evictions;
+  if (evicted > 0) {
+    complain(fmt::format("{} entries were evicted to stay below {} bytes (GEMVJIT_CACHE_MAX_BYTES)", evicted,
+                         options->cache_max_bytes));
+  }
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},
                 {"bundle", arguments.file},
                 {"imported", outcome.imported},
                 {"kept", outcome.kept},
+                {"evicted", evicted},
                 {"differs", outcome.differs},
                 {"failed", outcome.failed}});
   } else {

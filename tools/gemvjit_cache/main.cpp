@@ -22,6 +22,7 @@ constexpr Command commands[] = {
     {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key},
     {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries},
     {"import", "verify a bundle and put what is new of it into the cache", import_entries},
+    {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry},
     {"rm", "remove entries", remove_entries},
     {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
     {"path", "print the cache folder", show_path},
@@ -31,8 +32,10 @@ constexpr Command commands[] = {
 constexpr const char* footer =
     "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout "
     "not\n"
-    "writable (doctor: neither NVRTC nor a device, or a setting that cannot work), 6 an entry could not be removed,\n"
-    "7 an entry is damaged (verify, show, rm, explain, export, import),\n"
+    "writable (doctor: neither NVRTC nor a device, or a setting that cannot work; disasm: no disassembler, or one "
+    "that\n"
+    "fails), 6 an entry could not be removed, or a file not be written,\n"
+    "7 an entry is damaged (verify, show, rm, explain, export, import, disasm),\n"
     "9 the key would miss (explain).\n"
     "Examples:\n"
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
@@ -64,6 +67,15 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->type_name("KEY-OR-DIGEST-PREFIX")
         ->required()
         ->expected(1);
+  }
+  if (name == "disasm") {
+    command.add_option("name", arguments.selectors, "a key with one entry, or the first digits of a digest")
+        ->type_name("KEY-OR-DIGEST-PREFIX")
+        ->required()
+        ->expected(1);
+    command.add_option("--cubin", arguments.cubin, "write the cubin there and run nothing")->type_name("FILE");
+    command.footer(
+        "GEMVJIT_NVDISASM names the tool; else PATH, $CUDA_HOME/bin and /usr/local/cuda*/bin are looked at.");
   }
   if (name == "export" || name == "import") {
     command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();

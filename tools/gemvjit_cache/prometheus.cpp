@@ -36,7 +36,7 @@ std::string family(const char* name, const char* help, const EntryGroups& groups
 
 }  // namespace
 
-std::string prometheus_text(const EntryGroups& groups, const EntryCounts& counts) {
+std::string prometheus_text(const EntryGroups& groups, const EntryCounts& counts, const FolderHistory& history) {
   std::string text =
       family("entries", "Whole entries of the cache folder.", groups, [](const EntryGroup& g) { return g.entries; }) +
       family("bytes", "Bytes of these entries.", groups, [](const EntryGroup& g) { return g.bytes; }) +
@@ -46,6 +46,12 @@ std::string prometheus_text(const EntryGroups& groups, const EntryCounts& counts
   text += fmt::format("gemvjit_cache_damaged {}\n", counts.damaged);
   text += head("unreadable", "Files of the cache folder that cannot be read.");
   text += fmt::format("gemvjit_cache_unreadable {}\n", counts.unreadable);
+  text += head("quarantine_files", "Damaged files that were moved to the quarantine and are still there.");
+  text += fmt::format("gemvjit_cache_quarantine_files {}\n", history.quarantine.files);
+  text += head("quarantine_bytes", "Bytes of these files.");
+  text += fmt::format("gemvjit_cache_quarantine_bytes {}\n", history.quarantine.bytes);
+  text += head("recent_evictions", "Entries evicted in the last ten minutes, as far as noted (128).");
+  text += fmt::format("gemvjit_cache_recent_evictions {}\n", history.recent_evictions);
   std::string usable = head("layer_usable", "Whether a read-only layer can be used.");
   std::string entries = head("layer_entries", "Whole entries of a read-only layer.");
   std::string damaged = head("layer_damaged", "Entries of a read-only layer that are not whole or cannot be read.");

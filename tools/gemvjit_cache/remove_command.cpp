@@ -20,7 +20,7 @@ ExitCode remove_entries(const CacheArguments& arguments) {
     return exit_usage;
   }
   std::vector<ListedEntry> entries;
-  if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  if (const ExitCode code = load_entries(arguments, entries, Cubins::drop); code != exit_done) return code;
 
   std::set<std::string> paths;
   for (const ListedEntry& listed : entries) {

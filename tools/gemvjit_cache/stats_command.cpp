@@ -1,9 +1,12 @@
 // gemvjit-cache stats: how much there is, by target and family.
 #include <fmt/format.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cache/quarantine.h"
+#include "cache/usage_ledger.h"
 #include "tools/common/human_units.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -23,6 +26,16 @@ nlohmann::ordered_json group_json(const EntryGroup& group) {
   return {{"entries", group.entries}, {"bytes", group.bytes}, {"compile_ms", group.compile_ms}};
 }
 
+constexpr std::int64_t recent_seconds = 600;
+
+FolderHistory history_of(const std::string& root) {
+  FolderHistory history;
+  history.quarantine = quarantine_content(root);
+  const std::int64_t now = std::time(nullptr);
+  history.recent_evictions = UsageLedger(usage_ledger_path(root)).read().evictions_since(now - recent_seconds);
+  return history;
+}
+
 }  // namespace
 
 ExitCode show_stats(const CacheArguments& arguments) {
@@ -31,7 +44,7 @@ ExitCode show_stats(const CacheArguments& arguments) {
     return exit_usage;
   }
   std::vector<ListedEntry> entries;
-  if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  if (const ExitCode code = load_entries(arguments, entries, Cubins::drop); code != exit_done) return code;
   EntryGroup all;
   EntryGroups groups;
   std::set<std::string> compilers;
@@ -43,16 +56,20 @@ ExitCode show_stats(const CacheArguments& arguments) {
     compilers.insert(facts.compiler);
   }
   const EntryCounts counts = count_states(entries);
+  const std::string folder = choose_cache_folder(arguments).path;
+  const FolderHistory history = history_of(folder);
   if (arguments.prometheus) {
-    fmt::print("{}", prometheus_text(groups, counts));
+    fmt::print("{}", prometheus_text(groups, counts, history));
     return exit_done;
   }
-  const std::string folder = choose_cache_folder(arguments).path;
   if (arguments.json) {
     nlohmann::ordered_json document{{"cache_dir", folder}};
     document.update(group_json(all));
     document["damaged"] = counts.damaged;
     document["unreadable"] = counts.unreadable;
+    document["quarantine_files"] = history.quarantine.files;
+    document["quarantine_bytes"] = history.quarantine.bytes;
+    document["recent_evictions"] = history.recent_evictions;
     document["compilers"] = compilers;
     document["groups"] = nlohmann::ordered_json::array();
     for (const auto& [name, group] : groups) {
@@ -71,7 +88,9 @@ ExitCode show_stats(const CacheArguments& arguments) {
   };
   for (const auto& [name, group] : groups) row(name.first, name.second, group);
   row("all", "", all);
-  fmt::print("cache {}\n{}damaged {}, unreadable {}\n", folder, table.text(), counts.damaged, counts.unreadable);
+  fmt::print("cache {}\n{}damaged {}, unreadable {}\nin quarantine {} ({}), evicted in the last ten minutes {}\n",
+             folder, table.text(), counts.damaged, counts.unreadable, history.quarantine.files,
+             human_bytes(history.quarantine.bytes), history.recent_evictions);
   for (const std::string& compiler : compilers) fmt::print("compiled by {}\n", compiler);
   return exit_done;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "cache/size_limit.h"
 #include "embedded/build_commit.h"
 #include "gemvjit/gemvjit.h"
 #include "src/cuda/nvrtc_api.h"
@@ -90,7 +91,11 @@ int set_up(const TuneOptions& options, Setup& setup) {
   if (!arch) {
     return fail(arch.status(), arch.status().code() == StatusCode::invalid_argument ? exit_usage : exit_environment);
   }
-  if (!options.cache_dir.empty()) setup.store = make_dir_store(options.cache_dir, Log::create(LogLevel::warning));
+  if (!options.cache_dir.empty()) {
+    const Log log = Log::create(LogLevel::warning);
+    setup.store =
+        make_size_limited_store(make_dir_store(options.cache_dir, log), {.max_bytes = options.cache_max_bytes}, log);
+  }
   auto book = SampleBook::open(options.samples);
   if (!book) return fail(book.status(), exit_usage);
   setup.book = std::move(*book);

@@ -82,6 +82,8 @@ std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& option
   app.add_option("--jobs,-j", options.jobs, "compile threads (default: one a core)")->check(CLI::Range(1, 1024));
   app.add_option("--devices", options.devices, "GPUs, by number")->delimiter(',')->check(CLI::Range(0, 1023));
   app.add_option("--cache-dir", options.cache_dir, "keep compiled kernels here (default: nowhere)");
+  app.add_option("--cache-max-bytes", options.cache_max_bytes, "cap of that folder; 0: none")
+      ->envname("GEMVJIT_CACHE_MAX_BYTES");
   app.add_option("--commit", options.commit, "commit of the sources, for the table (default: of the build)");
   app.add_flag("--list", options.list, "print the first candidates of each case; no GPU needed");
   app.add_option("--sm-count", options.sm_count, "for --list, --predict: multiprocessors of the GPU")

@@ -1,6 +1,7 @@
 // What the command line of gemvjit-tune says.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct TuneOptions {
   std::size_t max_candidates = 0;  // 0: the search's own
   double budget_seconds = 0, kernel_seconds = 5;
   std::string output, samples, baseline, cublaslt, cache_dir, commit;
+  std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;  // of cache_dir; 0: no cap
   bool alternative = true;
   int replays = 15;
   int jobs = 0;  // 0: one a core

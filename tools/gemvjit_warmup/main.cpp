@@ -193,7 +193,10 @@ void show_errors(const Results& results) {
 
 void print_results(gemvjit_context* context, const WarmupOptions& options, const Results& results, double seconds) {
   if (options.json) {
-    print_json(results.json(seconds));
+    gemvjit_stats_data stats{};
+    stats.struct_size = sizeof stats;
+    (void)gemvjit_stats(context, &stats);
+    print_json(results.json(seconds, stats));
   } else {
     const char* folder = gemvjit_cache_dir(context);
     fmt::print("{}{}; cache {}\n", results.table(), results.summary(seconds), *folder != 0 ? folder : "in memory only");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
 #include "tools/common/human_units.h"
 #include "tools/common/table.h"
@@ -15,6 +16,21 @@ namespace gemvjit::tools {
 namespace {
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
+// What does not happen in a run where all is well and this process is alone; named as in gemvjit.h.
+std::vector<std::pair<const char*, std::uint64_t>> unusual_counters(const gemvjit_stats_data& stats) {
+  return {{"cache_damaged", stats.cache_damaged},
+          {"cache_unreadable", stats.cache_unreadable},
+          {"cache_quarantined", stats.cache_quarantined},
+          {"cache_determinism_alarms", stats.cache_determinism_alarms},
+          {"cache_write_failures", stats.cache_write_failures},
+          {"cache_writes_refused", stats.cache_writes_refused},
+          {"cache_evictions", stats.cache_evictions},
+          {"cache_thrashed", stats.cache_thrashed},
+          {"build_waits", stats.build_waits},
+          {"build_stale_waits", stats.build_stale_waits},
+          {"build_shared_failures", stats.build_shared_failures}};
+}
 
 }  // namespace
 
@@ -85,7 +101,7 @@ const char* Results::status_word(const KernelResult& result) const {
   return "failed";
 }
 
-nlohmann::ordered_json Results::json(double seconds) const {
+nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& stats) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const KernelResult& result : results_) {
     list.push_back({{"key", result.key},
@@ -100,13 +116,15 @@ nlohmann::ordered_json Results::json(double seconds) const {
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
   }
-  return {{"results", list},
-          {"summary",
-           {{"total", results_.size()},
-            {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
-            {"cached", count(GEMVJIT_OUTCOME_CACHED)},
-            {"failed", count(GEMVJIT_OUTCOME_FAILED)},
-            {"seconds", std::round(seconds * 1000) / 1000}}}};
+  nlohmann::ordered_json summary{{"total", results_.size()},
+                                 {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
+                                 {"cached", count(GEMVJIT_OUTCOME_CACHED)},
+                                 {"failed", count(GEMVJIT_OUTCOME_FAILED)},
+                                 {"seconds", std::round(seconds * 1000) / 1000}};
+  for (const auto& [name, value] : unusual_counters(stats)) {
+    if (value != 0) summary[name] = value;
+  }
+  return {{"results", list}, {"summary", summary}};
 }
 
 std::string Results::table() const {

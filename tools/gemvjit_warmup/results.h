@@ -37,8 +37,8 @@ class Results {
 
   // "compiled", "cached", "failed"; with --check also "missing" and "damaged"; with --dry-run "planned".
   const char* status_word(const KernelResult& result) const;
-  // The one document of --json.
-  nlohmann::ordered_json json(double seconds) const;
+  // The one document of --json. Of the counters, those that tell of something unusual and are not 0 are in its summary.
+  nlohmann::ordered_json json(double seconds, const gemvjit_stats_data& stats) const;
   // For people: a table, then a line that sums up.
   std::string table() const;
   std::string summary(double seconds) const;

@@ -1,6 +1,7 @@
-// Little-endian fields of the cache's file formats, written one after another and read back with every size checked.
+// Little-endian fields of this project's file formats, written one after another and read back with every size checked.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -11,20 +12,30 @@
 
 namespace gemvjit {
 
+template <typename Number>
+std::array<std::uint8_t, sizeof(Number)> little_endian(Number value) {
+  const auto bits = static_cast<std::make_unsigned_t<Number>>(value);
+  std::array<std::uint8_t, sizeof(Number)> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(bits) >> (8 * i));
+  }
+  return bytes;
+}
+
 class FieldWriter {
  public:
   explicit FieldWriter(Bytes& out) : out_(out) {}
 
   template <typename Number>
   void number(Number value) {
-    const auto bits = static_cast<std::make_unsigned_t<Number>>(value);
-    for (std::size_t i = 0; i < sizeof(Number); ++i) {
-      out_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(bits) >> (8 * i)));
-    }
+    const auto bytes = little_endian(value);
+    raw(bytes.data(), bytes.size());
   }
   void raw(const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const std::uint8_t*>(data);
-    out_.insert(out_.end(), bytes, bytes + size);
+    if (size == 0) return;
+    const std::size_t begin = out_.size();
+    out_.resize(begin + size);
+    std::memcpy(out_.data() + begin, data, size);
   }
   void string(std::string_view text) {
     number(static_cast<std::uint32_t>(text.size()));
@@ -53,6 +64,13 @@ class FieldReader {
     if (!claim(size)) return;
     std::memcpy(out, data_, size);
     advance(size);
+  }
+  // The next bytes where they are, and past them; nullptr if there are not so many.
+  const std::uint8_t* take(std::size_t size) {
+    if (!claim(size)) return nullptr;
+    const std::uint8_t* taken = data_;
+    advance(size);
+    return taken;
   }
   void string(std::string& text, std::size_t limit) {
     std::uint32_t size = 0;

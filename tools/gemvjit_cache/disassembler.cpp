@@ -1,0 +1,179 @@
+#include "tools/gemvjit_cache/disassembler.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <glob.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "src/base/descriptor.h"
+#include "src/base/files.h"
+#include "src/runtime/options.h"
+
+namespace gemvjit::tools {
+namespace {
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::vector<std::string> toolkit_folders() {
+  std::vector<std::string> folders;
+  glob_t matches{};
+  if (::glob("/usr/local/cuda*/bin", 0, nullptr, &matches) == 0) {
+    folders.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  }
+  ::globfree(&matches);
+  return folders;
+}
+
+std::vector<std::string> search_folders(const EnvironmentReader& environment) {
+  std::vector<std::string> folders;
+  const std::string path = environment("PATH").value_or("");
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    // A relative folder of PATH would run what happens to be in the current one.
+    if (path[begin] == '/') folders.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (const std::string home = environment("CUDA_HOME").value_or(""); !home.empty()) folders.push_back(home + "/bin");
+  const std::vector<std::string> toolkits = toolkit_folders();
+  folders.insert(folders.end(), toolkits.begin(), toolkits.end());
+  return folders;
+}
+
+Disassembler as_tool(const std::string& path) {
+  const bool is_cuobjdump = path.substr(path.rfind('/') + 1).starts_with("cuobjdump");
+  return {path, is_cuobjdump ? std::vector<std::string>{"-sass"} : std::vector<std::string>{}};
+}
+
+// A folder of mode 0700 with one file, both gone with it.
+class PrivateFile {
+ public:
+  static Result<PrivateFile> write(const std::vector<std::uint8_t>& bytes) {
+    std::string folder = process_environment()("TMPDIR").value_or("");
+    if (!folder.starts_with('/')) folder = "/tmp";
+    folder += "/gemvjit-XXXXXX";
+    if (::mkdtemp(folder.data()) == nullptr) {
+      return Status(StatusCode::io_error, fmt::format("cannot make the folder {}: {}", folder, error_text(errno)));
+    }
+    PrivateFile file(folder);
+    const auto written = publish_file(folder, file_name, bytes.data(), bytes.size(), {.private_mode = true});
+    if (!written) return written.status();
+    return file;
+  }
+  PrivateFile(PrivateFile&& other) noexcept : folder_(std::move(other.folder_)) { other.folder_.clear(); }
+  PrivateFile& operator=(PrivateFile&&) = delete;
+  ~PrivateFile() {
+    if (folder_.empty()) return;
+    (void)remove_file(path());
+    ::rmdir(folder_.c_str());
+  }
+  std::string path() const { return folder_ + "/" + file_name; }
+
+ private:
+  static constexpr const char* file_name = "kernel.cubin";
+  explicit PrivateFile(std::string folder) : folder_(std::move(folder)) {}
+  std::string folder_;
+};
+
+// Starts the program with its stdout at `out`; 0 or the errno.
+int spawn(const std::vector<std::string>& command, int out, pid_t& child) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int error = ::posix_spawn(&child, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+void read_all(int fd, const std::function<void(std::string_view)>& on_output) {
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    on_output({buffer.data(), static_cast<std::size_t>(got)});
+  }
+}
+
+}  // namespace
+
+Result<Disassembler> find_disassembler() {
+  const EnvironmentReader environment = process_environment();
+  if (const std::string named = environment("GEMVJIT_NVDISASM").value_or(""); !named.empty()) {
+    if (is_program(named) && named.find('/') != std::string::npos) return as_tool(named);
+    return Status(StatusCode::not_found,
+                  fmt::format("GEMVJIT_NVDISASM names {}, which is no path of a program", named));
+  }
+  const std::vector<std::string> folders = search_folders(environment);
+  std::string tried;
+  for (const char* name : {"nvdisasm", "cuobjdump"}) {
+    for (const std::string& folder : folders) {
+      const std::string path = folder + "/" + name;
+      if (is_program(path)) return as_tool(path);
+      tried += "\n  " + path;
+    }
+  }
+  return Status(
+      StatusCode::not_found,
+      "no disassembler: install nvdisasm or cuobjdump of the CUDA toolkit, name one with GEMVJIT_NVDISASM, or "
+      "take the cubin elsewhere with --cubin FILE; looked for" +
+          (tried.empty() ? " nothing: PATH and CUDA_HOME are empty" : tried));
+}
+
+Status run_disassembler(const Disassembler& tool, const std::vector<std::uint8_t>& cubin,
+                        const std::function<void(std::string_view)>& on_output) {
+  GEMVJIT_TRY_ASSIGN(const PrivateFile file, PrivateFile::write(cubin));
+  std::vector<std::string> command{tool.path};
+  command.insert(command.end(), tool.arguments.begin(), tool.arguments.end());
+  command.push_back(file.path());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return {StatusCode::io_error, fmt::format("cannot make a pipe: {}", error_text(errno))};
+  }
+  const Descriptor from_child(ends[0]);
+  pid_t child = 0;
+  {
+    const Descriptor to_parent(ends[1]);
+    if (const int error = spawn(command, to_parent.get(), child); error != 0) {
+      return {StatusCode::io_error, fmt::format("cannot run {}: {}", tool.path, error_text(error))};
+    }
+  }
+  read_all(from_child.get(), on_output);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFSIGNALED(status)) {
+    return {StatusCode::io_error, fmt::format("{} was ended by signal {}", tool.path, WTERMSIG(status))};
+  }
+  if (WEXITSTATUS(status) != 0) {
+    return {StatusCode::io_error, fmt::format("{} ended with exit code {}", tool.path, WEXITSTATUS(status))};
+  }
+  return Status::ok();
+}
+
+}  // namespace gemvjit::tools

@@ -21,6 +21,7 @@
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -224,6 +225,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
   ordered_json report{{"options", examine_options(arguments)},
                       {"cache", examine_cache(arguments)},
                       {"layers", examine_layers(arguments)},
+                      {"signatures", examine_signatures()},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
@@ -236,6 +238,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_section("Options", report["options"]);
     print_section("Cache", report["cache"]);
     print_layers(report["layers"]);
+    print_signatures(report["signatures"]);
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);

@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "src/runtime/options.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/layers.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -42,9 +44,9 @@ std::string file_system_text(std::uint32_t type) {
 }
 
 ordered_json examine_path(const std::string& path, const char* kind, const std::string& named_by) {
-  ordered_json layer{{"path", path},       {"kind", kind},    {"named_by", named_by},  {"exists", false},
-                     {"owner", nullptr},   {"mode", nullptr}, {"free_bytes", nullptr}, {"file_system", nullptr},
-                     {"entries", nullptr}, {"problem", ""}};
+  ordered_json layer{{"path", path},       {"kind", kind},         {"named_by", named_by},  {"exists", false},
+                     {"owner", nullptr},   {"mode", nullptr},      {"free_bytes", nullptr}, {"file_system", nullptr},
+                     {"entries", nullptr}, {"signature", nullptr}, {"signer", nullptr},     {"problem", ""}};
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) layer["problem"] = fmt::format("{}: {}", path, std::strerror(errno));
@@ -70,10 +72,17 @@ ordered_json examine_layers(const CacheArguments& arguments) {
   ordered_json layers = ordered_json::array();
   const CacheFolder folder = choose_cache_folder(arguments);
   if (!folder.path.empty()) layers.push_back(examine_path(folder.path, "writable", folder.source));
+  const Result<SignatureOptions> options = resolve_signature_options(process_environment());
+  const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
   for (const LayerView& view : open_layers()) {
     ordered_json layer = examine_path(view.path, view.kind(), "GEMVJIT_CACHE_RO");
-    if (view.layer != nullptr && view.layer->is_bundle()) {
-      if (const auto bundle = Bundle::open(view.path)) layer["entries"] = (*bundle)->items().size();
+    struct stat info {};
+    if (::stat(view.path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {  // also one that the policy refuses
+      if (const auto bundle = Bundle::open(view.path)) {
+        layer["entries"] = (*bundle)->items().size();
+        layer["signature"] = signature_json(signatures.examine(**bundle));
+        layer["signer"] = signatures.examine(**bundle).text();
+      }
     }
     if (!view.problem) layer["problem"] = view.problem.message();
     layers.push_back(std::move(layer));
@@ -92,6 +101,7 @@ void print_layers(const ordered_json& layers) {
       text += ", not there yet";
     }
     if (!layer["entries"].is_null()) text += fmt::format(", {} entries", layer["entries"].get<std::size_t>());
+    if (!layer["signer"].is_null()) text += ", " + layer["signer"].get<std::string>();
     if (!layer["free_bytes"].is_null()) {
       text += fmt::format(", {} free", human_bytes(layer["free_bytes"].get<std::uint64_t>()));
     }

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "cache/signed_store.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -21,6 +23,8 @@ ExitCode complain_of_bundle(const Status& status) {
   switch (status.code()) {
     case StatusCode::not_found:
       return exit_nothing_found;
+    case StatusCode::unsupported:
+      return exit_not_trusted;
     case StatusCode::entry_damaged:
       return exit_entry_damaged;
     default:
@@ -55,12 +59,16 @@ ExitCode import_entries(const CacheArguments& arguments) {
     complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
     return exit_environment;
   }
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   const auto bundle = Bundle::open(arguments.file);
   if (!bundle) return complain_of_bundle(bundle.status());
+  if (const Status trusted = signatures->check(**bundle); !trusted) return complain_of_bundle(trusted);
+  const SignatureFacts signer = signatures->examine(**bundle);
   for (const Bundle::Item& item : (*bundle)->items()) {
     if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
   }
-  const auto store = make_dir_store(folder.path, Log::silent());
+  const auto store = make_signed_store(make_dir_store(folder.path, Log::silent()), signatures, Log::silent());
   Outcome outcome;
   for (const Bundle::Item& item : (*bundle)->items()) {
     // Read and verified once more: not all entries of a bundle need fit into memory.
@@ -75,12 +83,14 @@ ExitCode import_entries(const CacheArguments& arguments) {
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},
                 {"bundle", arguments.file},
+                {"signature", signature_json(signer)},
                 {"imported", outcome.imported},
                 {"kept", outcome.kept},
                 {"differs", outcome.differs},
                 {"failed", outcome.failed}});
   } else {
-    fmt::print("{} entries imported into {}, {} were there\n", outcome.imported, folder.path, outcome.kept);
+    fmt::print("{} entries imported into {}, {} were there; the bundle is {}\n", outcome.imported, folder.path,
+               outcome.kept, signer.text());
   }
   return outcome.failed.empty() ? exit_done : exit_cache_not_writable;
 }

@@ -181,5 +181,34 @@ TEST_F(SignCli, AWarmupCheckAsksForSignaturesToo) {
   EXPECT_EQ(cached(), named["results"].size());
 }
 
+// The whole way, with the compiler.
+TEST_F(SignCli, AWarmupUnderAllKeepsOnlyWhatItCanSignAndUsesOnlyWhatIsSigned) {
+  std::filesystem::remove_all(cache_dir_);
+  const auto only = [](const ProgramOutput& output) { return document(output)["results"][0]["status"]; };
+  const ProgramOutput plain = warm_one_kernel({"--json"});
+  if (plain.exit_code == 5) GTEST_SKIP() << "no NVRTC: " << plain.err;
+  ASSERT_EQ(only(plain), "compiled") << plain.err;
+  EXPECT_EQ(only(warm_one_kernel({"--json"})), "cached");
+  const auto files = entry_files(cache_dir_);
+  ASSERT_EQ(files.size(), 1u);
+  const std::string as_it_was = read_text(files[0]);
+
+  set_policy("all");
+  const ProgramOutput unsigned_run = warm_one_kernel({"--json"});
+  EXPECT_EQ(only(unsigned_run), "compiled");
+  EXPECT_EQ(unsigned_run.exit_code, 6);  // it had to be kept and was not
+  EXPECT_TRUE(contains(unsigned_run.err, "not signed, and cache_signatures is all")) << unsigned_run.err;
+  EXPECT_EQ(read_text(files[0]), as_it_was);
+
+  environment_["GEMVJIT_CACHE_SIGNING_KEY"] = key(1);
+  const ProgramOutput signed_run = warm_one_kernel({"--json"});
+  EXPECT_EQ(signed_run.exit_code, 0) << signed_run.err;
+  EXPECT_EQ(only(signed_run), "compiled");
+  EXPECT_EQ(read_text(files[0]).size(), as_it_was.size() + signature_block_bytes);
+  environment_["GEMVJIT_CACHE_SIGNING_KEY"] = "";
+  EXPECT_EQ(only(warm_one_kernel({"--json"})), "cached");
+  EXPECT_EQ(cache({"verify"}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace gemvjit::test

@@ -30,5 +30,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const gemvjit::Digest checksum = gemvjit::Sha256::of(bytes.data(), size - checksum_size);
   std::memcpy(bytes.data() + size - checksum_size, checksum.data(), checksum_size);
   gemvjit::check(bytes);
+  // And where a signature follows.
+  if (size < checksum_size + gemvjit::signature_block_bytes) return 0;
+  bytes.assign(data, data + size);
+  const std::size_t at = size - gemvjit::signature_block_bytes - checksum_size;
+  const gemvjit::Digest before = gemvjit::Sha256::of(bytes.data(), at);
+  std::memcpy(bytes.data() + at, before.data(), checksum_size);
+  gemvjit::check(bytes);
   return 0;
 }

@@ -25,5 +25,19 @@ TEST(EntryFuzz, MutationsOfTheGoldenEntry) {
   }
 }
 
+TEST(EntryFuzz, MutationsOfASignedEntry) {
+  const std::string text = test::read_text(GEMVJIT_SOURCE_DIR "/tests/golden/entry_v1.entry");
+  const Bytes plain(text.begin(), text.end());
+  Bytes whole = plain;
+  append_signature_block(whole, SignatureBlock{});
+  ASSERT_TRUE(decode_entry(whole));
+  ASSERT_TRUE(decode_entry(whole)->signature);
+  std::mt19937 random(2);
+  for (int round = 0; round < 20'000; ++round) {
+    const Bytes bytes = test::mutate(whole, round % 2 == 0 ? plain : whole, random);
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+}
+
 }  // namespace
 }  // namespace gemvjit

@@ -309,7 +309,7 @@ TEST_F(SignaturesTest, EveryFlippedBitOfASignedBundlesEndAndEverySwappedIndexIsN
   };
   ASSERT_TRUE(usable(whole));
   // Index, footer and signature; the entries are compared with the index when they are read.
-  const auto& last = (*Bundle::open(path))->items().back();
+  const Bundle::Item last = (*Bundle::open(path))->items().back();
   const std::uint64_t begin = last.offset + last.size;
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   const auto write_byte = [&](std::uint64_t at, int byte) {

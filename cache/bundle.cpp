@@ -88,7 +88,13 @@ Status Bundle::read_index() {
   }
   if (reserved != 0) return damaged(path_, "the reserved field of its header is not 0");
 
-  GEMVJIT_TRY_ASSIGN(const Bytes footer, read_bytes(file_bytes_ - footer_bytes, footer_bytes));
+  std::uint64_t end_of_footer = file_bytes_;
+  if (file_bytes_ >= header_bytes + footer_bytes + signature_block_bytes) {
+    GEMVJIT_TRY_ASSIGN(const Bytes last, read_bytes(file_bytes_ - signature_block_bytes, signature_block_bytes));
+    signature_ = parse_signature_block(last.data());
+    if (signature_) end_of_footer -= signature_block_bytes;
+  }
+  GEMVJIT_TRY_ASSIGN(const Bytes footer, read_bytes(end_of_footer - footer_bytes, footer_bytes));
   FieldReader foot(footer.data(), footer.size());
   std::uint64_t index_offset = 0, index_size = 0, count = 0;
   Digest index_sha{};
@@ -99,7 +105,7 @@ Status Bundle::read_index() {
   foot.raw(index_sha.data(), index_sha.size());
   foot.raw(end, sizeof end);
   if (std::string_view(end, sizeof end) != end_magic) return damaged(path_, "it has no footer: cut, or not finished");
-  const std::uint64_t room = file_bytes_ - footer_bytes;
+  const std::uint64_t room = end_of_footer - footer_bytes;
   if (index_offset < header_bytes || index_offset > room || index_size != room - index_offset) {
     return damaged(path_, "its footer does not fit its size");
   }
@@ -108,6 +114,7 @@ Status Bundle::read_index() {
   }
   GEMVJIT_TRY_ASSIGN(const Bytes index, read_bytes(index_offset, index_size));
   if (Sha256::of(index.data(), index.size()) != index_sha) return damaged(path_, "its index fails its checksum");
+  signing_message_ = bundle_layout::signing_message(index_offset, index_size, count, index_sha);
   return parse_index(index, count, index_offset);
 }
 

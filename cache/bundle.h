@@ -3,22 +3,26 @@
 //
 // File format, version 1. Little-endian, no padding; `string` is u32 length then bytes. Written from front to back.
 //
-//   bundle  := header entries index footer
+//   bundle  := header entries index footer [signature]
 //   header  := magic version reserved            magic := 8 bytes "GEMVJITB", version := u32, reserved := u32 0
 //   entries := each entry exactly as encode_entry() writes it (entry.h), one after another
 //   index   := for each entry: key:string digest:32 bytes offset:u64 size:u64 sha256:32 bytes
 //   footer  := index_offset:u64 index_size:u64 entry_count:u64 index_sha256:32 bytes end_magic
 //              end_magic := 8 bytes "GJBEND\r\n"
+//   signature := a block as signature_block.h has it; there or not, by the last 8 bytes of the file
 //
 // `key` is the key's text, `digest` the id's, `sha256` that of the entry's bytes. The index is sorted by key text and
 // digest without two alike, and the entries lie in its order without a gap: the same entries give the same bytes, and
 // no byte of the file is covered by nothing. Whatever breaks one of these is damaged.
 //
-// The digests guard against damage, not against somebody who may write the file.
+// The digests guard against damage, not against somebody who may write the file; for that there is the signature, which
+// covers the index and through its digests every entry. It is parsed here, and verified by signatures.h.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +62,8 @@ class Bundle {
   const std::string& path() const { return path_; }
   const std::vector<Item>& items() const { return items_; }  // in the index's order
   std::uint64_t file_bytes() const { return file_bytes_; }
+  const std::optional<SignatureBlock>& signature() const { return signature_; }
+  const Bytes& signing_message() const { return signing_message_; }  // what a signature of it signs
   // nullptr if the bundle has no such entry.
   const Item* find(const EntryId& id) const;
   // The verified entry of an item of this bundle: entry_damaged if its bytes are not what the index says, do not
@@ -76,6 +82,8 @@ class Bundle {
   int fd_;
   std::uint64_t file_bytes_ = 0;
   std::vector<Item> items_;
+  std::optional<SignatureBlock> signature_;
+  Bytes signing_message_;
 };
 
 struct WrittenBundle {
@@ -83,9 +91,13 @@ struct WrittenBundle {
   Digest sha256{};  // of the whole file
 };
 
+using SignMessage = std::function<Result<SignatureBlock>(const Bytes& message)>;
+
 // Write the entries, in any order, as a bundle: to a temporary beside it, synced, renamed over `path`. On failure what
 // was at `path` is as it was, and the temporary is gone. The file's mode follows the umask: it is made to be given
-// away. invalid_argument for two entries of one id, for one that could not be read back, and beyond a limit; io_error.
-Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries);
+// away. invalid_argument for two entries of one id, for one that could not be read back, and beyond a limit; io_error;
+// and what `sign` answers, if there is one: it makes the bundle's signature, the entries keep theirs.
+Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
+                                   const SignMessage& sign = nullptr);
 
 }  // namespace gemvjit

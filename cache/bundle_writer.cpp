@@ -127,7 +127,8 @@ Result<Bytes> checked_bytes(const Entry& entry) {
   return bytes;
 }
 
-Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<const Entry*>& entries) {
+Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<const Entry*>& entries,
+                                   const SignMessage& sign) {
   TemporaryFile file(path);
   GEMVJIT_TRY(file.create());
   GEMVJIT_TRY(file.append(header()));
@@ -149,20 +150,29 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<co
   Bytes footer;
   FieldWriter out(footer);
   const Digest index_sha = Sha256::of(index.data(), index.size());
-  out.number(file.size());
+  const std::uint64_t index_offset = file.size();
+  out.number(index_offset);
   out.number(static_cast<std::uint64_t>(index.size()));
   out.number(static_cast<std::uint64_t>(entries.size()));
   out.raw(index_sha.data(), index_sha.size());
   out.raw(end_magic.data(), end_magic.size());
   GEMVJIT_TRY(file.append(index));
   GEMVJIT_TRY(file.append(footer));
+  if (sign) {
+    Bytes block;
+    GEMVJIT_TRY_ASSIGN(const SignatureBlock signature,
+                       sign(signing_message(index_offset, index.size(), entries.size(), index_sha)));
+    append_signature_block(block, signature);
+    GEMVJIT_TRY(file.append(block));
+  }
   GEMVJIT_TRY(file.publish());
   return WrittenBundle{.entries = entries.size(), .bytes = file.size(), .sha256 = file.digest()};
 }
 
 }  // namespace
 
-Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries) {
+Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
+                                   const SignMessage& sign) {
   try {
     if (entries.size() > bundle_entry_limit) {
       return Status(StatusCode::invalid_argument,
@@ -175,7 +185,7 @@ Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const En
     if (twin != entries.end()) {
       return Status(StatusCode::invalid_argument, fmt::format("{} is there twice", (*twin)->id.key.text()));
     }
-    return write_sorted(path, entries);
+    return write_sorted(path, entries, sign);
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::out_of_memory, fmt::format("no memory to write {}", path));
   }

@@ -88,9 +88,15 @@ Status decode_header(const std::uint8_t* data, std::size_t size, Entry& entry) {
 }  // namespace
 
 Bytes encode_entry(const Entry& entry) {
+  Bytes bytes = encode_unsigned_entry(entry);
+  if (entry.signature) append_signature_block(bytes, *entry.signature);
+  return bytes;
+}
+
+Bytes encode_unsigned_entry(const Entry& entry) {
   const Bytes header = encode_header(entry);
   Bytes bytes;
-  bytes.reserve(smallest_entry + header.size() + entry.cubin.bytes.size());
+  bytes.reserve(smallest_entry + header.size() + entry.cubin.bytes.size() + signature_block_bytes);
   FieldWriter out(bytes);
   out.raw(magic.data(), magic.size());
   out.number(entry_format_version);
@@ -124,16 +130,27 @@ Result<Entry> decode_entry(const Bytes& bytes) {
   FieldReader sizes(header + header_size, 8);
   std::uint64_t payload_size = 0;
   sizes.number(payload_size);
-  const std::size_t payload_space = bytes.size() - smallest_entry - header_size;
+  // The sizes say whether there is a signature; what the bytes look like does not.
+  std::size_t payload_space = bytes.size() - smallest_entry - header_size;
+  const bool is_signed =
+      payload_space >= signature_block_bytes && payload_size == payload_space - signature_block_bytes;
+  if (is_signed) payload_space -= signature_block_bytes;
   if (payload_size != payload_space) {
     return damaged("it is cut off or too long: a payload of {} bytes where there are {}", payload_size, payload_space);
   }
 
   Digest stored;
   std::memcpy(stored.data(), payload + payload_space, checksum_size);
-  if (Sha256::of(bytes.data(), bytes.size() - checksum_size) != stored) return damaged("its checksum does not match");
+  const std::uint8_t* checksum = payload + payload_space;
+  if (Sha256::of(bytes.data(), static_cast<std::size_t>(checksum - bytes.data())) != stored) {
+    return damaged("its checksum does not match");
+  }
 
   Entry entry;
+  if (is_signed) {
+    entry.signature = parse_signature_block(checksum + checksum_size);
+    if (!entry.signature) return damaged("what follows its checksum is no signature");
+  }
   GEMVJIT_TRY(decode_header(header, header_size, entry));
   entry.cubin.bytes.assign(payload, payload + payload_space);
   return entry;

@@ -2,6 +2,7 @@
 //
 // File format, version 1. Little-endian, no padding between fields; `string` is u32 length then bytes.
 //
+//   file       := entry [signature]
 //   entry      := magic version header_size header payload_size payload checksum
 //   magic      := 8 bytes "GEMVJIT\n"
 //   version    := u32, entry_format_version below
@@ -12,18 +13,21 @@
 //   payload_size := u64
 //   payload    := the cubin
 //   checksum   := SHA-256 over all bytes before it
+//   signature  := a block as signature_block.h has it; there or not, by the file's size
 //
 // Every entry has one encoding: header_size is just the header's, suffix is 0, 'a' or 'f', waits is 0 or 1, n, k and nt
-// are not negative, sm is 1 to 9999, the two strings are at most entry_string_limit bytes, and nothing follows the
-// checksum. Whatever breaks one of these is damaged, even with a right checksum.
+// are not negative, sm is 1 to 9999, the two strings are at most entry_string_limit bytes, and nothing but a
+// signature follows the checksum. Whatever breaks one of these is damaged, even with a right checksum.
 //
 // History: 1, first version.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cache/cubin.h"
 #include "cache/kernel_key.h"
+#include "cache/signature_block.h"
 #include "src/base/sha256.h"
 #include "src/base/status.h"
 
@@ -44,10 +48,12 @@ struct Entry {
   EntryId id;
   std::int64_t created_unix_seconds = 0;
   Cubin cubin;
+  std::optional<SignatureBlock> signature;  // parsed, not verified (signatures.h)
 };
 
 // Writes any entry; one that breaks the rules above gives bytes that decode_entry refuses (a store checks before put).
 Bytes encode_entry(const Entry& entry);
+Bytes encode_unsigned_entry(const Entry& entry);  // without the signature that it may have
 // entry_damaged, with what is wrong, for bytes that are not exactly one whole entry of this version. Total: any bytes
 // give an answer, and whatever decodes encodes to the same bytes again.
 Result<Entry> decode_entry(const Bytes& bytes);

@@ -14,8 +14,12 @@ namespace {
 
 class LayeredStore final : public CubinStore {
  public:
-  LayeredStore(std::unique_ptr<CubinStore> writable, std::vector<std::string> paths, Log log)
-      : writable_(std::move(writable)), paths_(std::move(paths)), log_(std::move(log)) {}
+  LayeredStore(std::unique_ptr<CubinStore> writable, std::vector<std::string> paths, Log log,
+               std::shared_ptr<const Signatures> signatures)
+      : writable_(std::move(writable)),
+        paths_(std::move(paths)),
+        log_(std::move(log)),
+        signatures_(std::move(signatures)) {}
 
   std::optional<Entry> get(const EntryId& id) override;
   Status put(const Entry& entry, Replace replace) override;
@@ -35,6 +39,7 @@ class LayeredStore final : public CubinStore {
   std::unique_ptr<CubinStore> writable_;
   std::vector<std::string> paths_;
   Log log_;
+  std::shared_ptr<const Signatures> signatures_;  // may be null
   mutable std::once_flag opened_;
   mutable Layers layers_;     // after opened_
   mutable std::mutex mutex_;  // guards what follows; held for no file operation
@@ -45,7 +50,7 @@ class LayeredStore final : public CubinStore {
 const LayeredStore::Layers& LayeredStore::layers() const {
   std::call_once(opened_, [this] {
     for (const std::string& path : paths_) {
-      auto layer = open_read_only_layer(path);
+      auto layer = open_read_only_layer(path, signatures_.get());
       if (layer) {
         layers_.push_back(std::move(layer).value());
       } else {
@@ -73,7 +78,15 @@ std::optional<Entry> LayeredStore::get(const EntryId& id) {
 std::optional<Entry> LayeredStore::get_from_layers(const EntryId& id) {
   for (const auto& layer : layers()) {
     Result<Entry> entry = layer->read(id);
+    const Status trusted = entry && signatures_ != nullptr ? signatures_->check(*entry) : Status::ok();
     const std::lock_guard lock(mutex_);
+    if (!trusted) {
+      ++from_layers_.untrusted;
+      if (warned_.insert("untrusted " + layer->path() + " " + id.key.text() + to_hex(id.digest)).second) {
+        log_.warning("entry of the read-only cache layer {} not used: {}", layer->path(), trusted.message());
+      }
+      continue;
+    }
     if (entry) {
       ++from_layers_.hits;
       return std::move(entry).value();
@@ -92,8 +105,8 @@ std::optional<Entry> LayeredStore::get_from_layers(const EntryId& id) {
 void LayeredStore::compare_with_layers(const Entry& entry) {
   for (const auto& layer : layers()) {
     const Result<Entry> other = layer->read(entry.id);
-    if (!other || other->cubin.compiler_version != entry.cubin.compiler_version ||
-        other->cubin.bytes == entry.cubin.bytes) {
+    if (!other || (signatures_ != nullptr && !signatures_->check(*other))) continue;
+    if (other->cubin.compiler_version != entry.cubin.compiler_version || other->cubin.bytes == entry.cubin.bytes) {
       continue;
     }
     {
@@ -155,15 +168,18 @@ StoreStats LayeredStore::stats() const {
   stats.damaged += from_layers_.damaged;
   stats.unreadable += from_layers_.unreadable;
   stats.determinism_alarms += from_layers_.determinism_alarms;
+  stats.untrusted += from_layers_.untrusted;
   return stats;
 }
 
 }  // namespace
 
 std::unique_ptr<CubinStore> make_layered_store(std::unique_ptr<CubinStore> writable,
-                                               std::vector<std::string> layer_paths, Log log) {
+                                               std::vector<std::string> layer_paths, Log log,
+                                               std::shared_ptr<const Signatures> signatures) {
   if (layer_paths.empty()) return writable;
-  return std::make_unique<LayeredStore>(std::move(writable), std::move(layer_paths), std::move(log));
+  return std::make_unique<LayeredStore>(std::move(writable), std::move(layer_paths), std::move(log),
+                                        std::move(signatures));
 }
 
 }  // namespace gemvjit

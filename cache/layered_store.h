@@ -12,19 +12,22 @@
 // root()  is the writable store's. stats() counts an entry of any layer as a hit; puts are the writable store's.
 //
 // Layers are opened at the first get, put, list or path_of, not before, and stay what they were then. One that is
-// missing, unreadable or damaged is passed over with one warning.
+// missing, unreadable or damaged is passed over with one warning; so is a bundle, and an entry, without the signature
+// that the policy asks for (signatures.h), which the writable store has to see to itself (signed_store.h).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cache/signatures.h"
 #include "cache/store.h"
 
 namespace gemvjit {
 
 // Without layers the writable store itself.
 std::unique_ptr<CubinStore> make_layered_store(std::unique_ptr<CubinStore> writable,
-                                               std::vector<std::string> layer_paths, Log log);
+                                               std::vector<std::string> layer_paths, Log log,
+                                               std::shared_ptr<const Signatures> signatures = nullptr);
 
 }  // namespace gemvjit

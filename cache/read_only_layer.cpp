@@ -75,7 +75,7 @@ class BundleLayer final : public ReadOnlyLayer {
 
 }  // namespace
 
-Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path) {
+Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path, const Signatures* signatures) {
   GEMVJIT_TRY(check_read_only_layer(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -88,6 +88,7 @@ Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& p
     return std::unique_ptr<ReadOnlyLayer>(std::make_unique<DirectoryLayer>(std::move(root)));
   }
   GEMVJIT_TRY_ASSIGN(std::unique_ptr<Bundle> bundle, Bundle::open(path));
+  if (signatures != nullptr) GEMVJIT_TRY(signatures->check(*bundle));
   return std::unique_ptr<ReadOnlyLayer>(std::make_unique<BundleLayer>(std::move(bundle)));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/signatures.h"
 #include "cache/store.h"
 
 namespace gemvjit {
@@ -33,8 +34,10 @@ class ReadOnlyLayer {
 };
 
 // What is at the path: a folder (also through a symbolic link), else a bundle. not_found if there is nothing;
-// entry_damaged or io_error, naming the path, for what cannot be used.
-Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path);
+// entry_damaged or io_error, naming the path, for what cannot be used; unsupported for a bundle whose signature is not
+// what `signatures`, if any, asks for. The entries' own signatures are for the caller to check.
+Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& path,
+                                                            const Signatures* signatures = nullptr);
 
 // "/a:/b.gjb" as paths in order; empty parts are left out.
 std::vector<std::string> split_layer_paths(const std::string& text);

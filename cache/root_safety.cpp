@@ -23,7 +23,7 @@ struct User {
 };
 
 Status refuse(const std::string& root, std::string reason) {
-  return {StatusCode::cache_not_writable, fmt::format("the cache folder {} is not used: {}", root, reason)};
+  return {StatusCode::cache_not_writable, fmt::format("{} is not used: {}", root, reason)};
 }
 
 // "/a/b" gives "/", "/a", "/a/b"; a relative path is taken from the current directory.
@@ -130,6 +130,18 @@ Status check_read_only_layer(const std::string& path, uid_t user, gid_t group) {
 }
 
 Status check_read_only_layer(const std::string& path) { return check_read_only_layer(path, ::geteuid(), ::getegid()); }
+
+// Nothing is looser for keys than for kernels, and one thing is stricter: no group may write, be it the user's own.
+Status check_trust_path(const std::string& path, uid_t user, gid_t group) {
+  GEMVJIT_TRY(check_read_only_layer(path, user, group));
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & S_IWGRP) != 0) {
+    return refuse(path, "its group may write in it (chmod g-w)");
+  }
+  return Status::ok();
+}
+
+Status check_trust_path(const std::string& path) { return check_trust_path(path, ::geteuid(), ::getegid()); }
 
 Status check_cache_root(const std::string& root, CacheTrust trust) {
   return check_cache_root(root, trust, ::geteuid(), ::getegid());

@@ -28,4 +28,8 @@ Status check_cache_root(const std::string& root, CacheTrust trust);  // of this 
 Status check_read_only_layer(const std::string& path, uid_t user, gid_t group);
 Status check_read_only_layer(const std::string& path);  // of this process
 
+// The same for a folder of trusted keys, or a key's file.
+Status check_trust_path(const std::string& path, uid_t user, gid_t group);
+Status check_trust_path(const std::string& path);  // of this process
+
 }  // namespace gemvjit

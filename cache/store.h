@@ -26,12 +26,13 @@ struct ListedEntry {
 
 struct StoreStats {
   std::uint64_t hits = 0;
-  std::uint64_t misses = 0;               // absent, or one of `damaged`
-  std::uint64_t damaged = 0;              // get() found a file that it could not use: damaged, foreign or unreadable
-  std::uint64_t unreadable = 0;           // those of `damaged` that could not be read at all
-  std::uint64_t quarantined = 0;          // damaged and foreign files that were moved out of the way
-  std::uint64_t puts = 0;                 // that succeeded; the three below are among them
-  std::uint64_t puts_unchanged = 0;       // the same code was there already
+  std::uint64_t misses = 0;          // absent, or one of `damaged`
+  std::uint64_t damaged = 0;         // get() found a file that it could not use: damaged, foreign or unreadable
+  std::uint64_t unreadable = 0;      // those of `damaged` that could not be read at all
+  std::uint64_t quarantined = 0;     // damaged and foreign files that were moved out of the way
+  std::uint64_t untrusted = 0;       // of `misses`: whole, but signed by no trusted key, where the policy asks for it
+  std::uint64_t puts = 0;            // that succeeded; the three below are among them
+  std::uint64_t puts_unchanged = 0;  // the same code was there already
   std::uint64_t puts_other_compiler = 0;  // other code, by another compiler version, was there and stays
   std::uint64_t determinism_alarms = 0;   // other code by the same compiler version was there and stays
   std::uint64_t put_failures = 0;

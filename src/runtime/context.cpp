@@ -4,6 +4,7 @@
 
 #include "cache/layered_store.h"
 #include "cache/root_safety.h"
+#include "cache/signed_store.h"
 #include "cache/size_limit.h"
 #include "src/catalog/arch.h"
 
@@ -98,7 +99,9 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       dependencies_(std::move(dependencies)),
       log_(std::move(log)),
       tables_(std::move(tables)),
-      store_(make_layered_store(dependencies_.store(options_, log_), options_.cache_ro, log_)),
+      signatures_(std::make_shared<const Signatures>(options_.signatures, log_)),
+      store_(make_layered_store(make_signed_store(dependencies_.store(options_, log_), signatures_, log_),
+                                options_.cache_ro, log_, signatures_)),
       build_locks_(options_.runtime_dir, store_->root(), dependencies_.lock_timing, log_),
       compilers_(dependencies_.compiler) {}
 

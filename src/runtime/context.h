@@ -41,6 +41,7 @@ class Context {
   const Log& log() const { return log_; }
   const TuningTables& tables() const { return tables_; }
   CubinStore& store() const { return *store_; }
+  const Signatures& signatures() const { return *signatures_; }
   Resolver& resolver() { return *resolver_; }
   CompilerPool& compilers() { return compilers_; }
   const KernelRegistry& registry() const { return registry_; }
@@ -73,6 +74,7 @@ class Context {
   Dependencies dependencies_;
   Log log_;
   TuningTables tables_;
+  std::shared_ptr<const Signatures> signatures_;
   std::unique_ptr<CubinStore> store_;
   BuildLocks build_locks_;
   CompilerPool compilers_;

@@ -39,7 +39,12 @@ Result<Entry> look_up(const Context& context, const EntryId& id) {
   const std::string path = context.store().path_of(id);
   if (!path.empty()) {
     Result<Entry> entry = look_at_file(path, id);
-    if (entry || context.options().cache_ro.empty()) return entry;
+    const Status trusted = entry ? context.signatures().check(*entry) : Status::ok();
+    if (!trusted) {
+      entry = Status(StatusCode::not_found, trusted.message());
+    } else if (entry || context.options().cache_ro.empty()) {
+      return entry;
+    }
     // Not a file of its own, or a damaged one before a layer that is whole.
     std::optional<Entry> found = context.store().get(id);
     return found ? std::move(*found) : std::move(entry);

@@ -107,6 +107,22 @@ EnvironmentReader process_environment() {
   };
 }
 
+Result<SignatureOptions> resolve_signature_options(const EnvironmentReader& environment) {
+  SignatureOptions options;
+  const std::string text = variable_of(option::cache_signatures, environment).value_or("off");
+  const auto policy = parse_signature_policy(text);
+  if (!policy) return refuse(option::cache_signatures, option::cache_signatures.variable, text);
+  options.policy = *policy;
+  if (const auto folder = variable_of(option::cache_trust_dir, environment)) {
+    options.trust_dirs = {*folder};
+  } else {
+    options.trust_dirs =
+        default_trust_dirs(environment("XDG_CONFIG_HOME").value_or(""), environment("HOME").value_or(""));
+  }
+  options.signing_key = variable_of(option::cache_signing_key, environment).value_or("");
+  return options;
+}
+
 Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment) {
   if (request.device < device_none) return refuse(option::device, "the value", std::to_string(request.device));
   ContextOptions options;
@@ -115,6 +131,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   options.cache_dir = choose_cache(request, environment);
   GEMVJIT_TRY_ASSIGN(options.cache_max_bytes, choose_cache_max_bytes(environment));
   GEMVJIT_TRY_ASSIGN(options.cache_trust, choose_cache_trust(environment));
+  GEMVJIT_TRY_ASSIGN(options.signatures, resolve_signature_options(environment));
   options.cache_ro = split_layer_paths(choose_folder(request.cache_ro, option::cache_ro, environment));
   options.runtime_dir = environment("XDG_RUNTIME_DIR").value_or("");
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/root_safety.h"
+#include "cache/signatures.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
 
@@ -26,6 +27,12 @@ namespace gemvjit {
     "bytes that cache_dir may hold, at least 1048576; 0 for no cap")                                                  \
   X(cache_trust, "GEMVJIT_CACHE_TRUST", "owner", "who may write cache_dir: owner (this user alone) or shared")        \
   X(cache_ro, "GEMVJIT_CACHE_RO", "none", "folders and bundles of kernels that are only read, with : between them")   \
+  X(cache_signatures, "GEMVJIT_CACHE_SIGNATURES", "off", "what a trusted key must have signed: off, bundles or all")  \
+  X(cache_trust_dir, "GEMVJIT_CACHE_TRUST_DIR",                                                                       \
+    "$XDG_CONFIG_HOME/gemvjit/trust, else $HOME/.config/gemvjit/trust; and /etc/gemvjit/trust",                       \
+    "folder of the trusted public keys, *.pub")                                                                       \
+  X(cache_signing_key, "GEMVJIT_CACHE_SIGNING_KEY", "none",                                                           \
+    "file of the private key that new entries are signed with")                                                       \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
   X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
@@ -66,7 +73,8 @@ struct ContextOptions {
   std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;  // 0: no cap
   CacheTrust cache_trust = CacheTrust::owner;
   std::vector<std::string> cache_ro;  // read-only layers, in the order that they are asked
-  std::string runtime_dir;            // XDG_RUNTIME_DIR, for locks; "": not set
+  SignatureOptions signatures;
+  std::string runtime_dir;  // XDG_RUNTIME_DIR, for locks; "": not set
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;
@@ -76,6 +84,9 @@ struct ContextOptions {
 // The value of a variable, or nothing. Tests give their own.
 using EnvironmentReader = std::function<std::optional<std::string>(const char* variable)>;
 EnvironmentReader process_environment();
+
+// Those of signatures alone, as the environment has them.
+Result<SignatureOptions> resolve_signature_options(const EnvironmentReader& environment);
 
 // invalid_argument, naming the option or the variable and what is accepted, for a value that means nothing.
 Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment);

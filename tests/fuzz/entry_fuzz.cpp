@@ -30,6 +30,13 @@ int fuzz_entry(const std::uint8_t* data, std::size_t size) {
   const Digest checksum = Sha256::of(bytes.data(), size - checksum_size);
   std::memcpy(bytes.data() + size - checksum_size, checksum.data(), checksum_size);
   check(bytes);
+  // And where a signature follows.
+  if (size < checksum_size + signature_block_bytes) return 0;
+  bytes.assign(data, data + size);
+  const std::size_t at = size - signature_block_bytes - checksum_size;
+  const Digest before = Sha256::of(bytes.data(), at);
+  std::memcpy(bytes.data() + at, before.data(), checksum_size);
+  check(bytes);
   return 0;
 }
 

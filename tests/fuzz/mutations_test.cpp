@@ -33,6 +33,14 @@ TEST(FuzzFunctions, MutationsOfTheGoldenEntry) {
   feed(fuzz_entry, golden("entry_v1.entry"), 20'000);
 }
 
+TEST(FuzzFunctions, MutationsOfASignedEntry) {
+  Bytes whole = golden("entry_v1.entry");
+  append_signature_block(whole, SignatureBlock{});
+  ASSERT_TRUE(decode_entry(whole));
+  ASSERT_TRUE(decode_entry(whole)->signature);
+  feed(fuzz_entry, whole, 20'000);
+}
+
 TEST(FuzzFunctions, MutationsOfTheGoldenBundle) {
   ASSERT_TRUE(Bundle::open(GEMVJIT_SOURCE_DIR "/tests/golden/bundle_v1.gjb"));
   feed(fuzz_bundle, golden("bundle_v1.gjb"), 5'000);

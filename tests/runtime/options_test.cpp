@@ -72,6 +72,31 @@ TEST(Options, TheCallerOverrulesTheEnvironment) {
   EXPECT_EQ(options->log_level, LogLevel::off);
 }
 
+TEST(Options, SignaturesAreThoseOfTheEnvironment) {
+  const auto defaults = resolve_options({}, environment_of({{"HOME", "/h"}}));
+  ASSERT_TRUE(defaults);
+  EXPECT_EQ(defaults->signatures.policy, SignaturePolicy::off);
+  EXPECT_EQ(defaults->signatures.trust_dirs,
+            (std::vector<std::string>{"/h/.config/gemvjit/trust", "/etc/gemvjit/trust"}));
+  EXPECT_EQ(defaults->signatures.signing_key, "");
+  const auto options = resolve_options({}, environment_of({{"GEMVJIT_CACHE_SIGNATURES", "bundles"},
+                                                           {"GEMVJIT_CACHE_TRUST_DIR", "/t"},
+                                                           {"GEMVJIT_CACHE_SIGNING_KEY", "/k"},
+                                                           {"XDG_CONFIG_HOME", "/x"}}));
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->signatures.policy, SignaturePolicy::bundles);
+  EXPECT_EQ(options->signatures.trust_dirs, (std::vector<std::string>{"/t"}));
+  EXPECT_EQ(options->signatures.signing_key, "/k");
+  EXPECT_EQ(resolve_options({}, environment_of({{"GEMVJIT_CACHE_SIGNATURES", "all"}}))->signatures.policy,
+            SignaturePolicy::all);
+  // A policy that is misspelt must not be taken for none.
+  for (const char* wrong : {"All", "on", "1", "bundle"}) {
+    const auto refused = resolve_options({}, environment_of({{"GEMVJIT_CACHE_SIGNATURES", wrong}}));
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.status().code(), StatusCode::invalid_argument);
+  }
+}
+
 TEST(Options, TheRuntimeDirectoryIsThatOfTheEnvironment) {
   EXPECT_EQ(resolve_options({}, environment_of({}))->runtime_dir, "");
   EXPECT_EQ(resolve_options({}, environment_of({{"XDG_RUNTIME_DIR", "/run/me"}}))->runtime_dir, "/run/me");

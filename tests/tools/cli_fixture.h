@@ -71,6 +71,9 @@ class CliTest : public testing::Test {
   std::string cache_dir_ = folder_.path("cache");
   Environment environment_{{"GEMVJIT_CACHE_DIR", cache_dir_},
                            {"GEMVJIT_CACHE_RO", ""},
+                           {"GEMVJIT_CACHE_SIGNATURES", ""},
+                           {"GEMVJIT_CACHE_TRUST_DIR", ""},
+                           {"GEMVJIT_CACHE_SIGNING_KEY", ""},
                            {"GEMVJIT_TUNING_DIR", ""},
                            {"GEMVJIT_LOG", ""},
                            {"GEMVJIT_COMPILE_THREADS", "1"},

@@ -20,6 +20,7 @@ struct CacheArguments {
   bool dry_run = false;                     // gc
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
+  std::string sign_key;                     // export, sign
   std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
   std::string cubin;                        // disasm: where to write the cubin instead
 };
@@ -33,6 +34,7 @@ ExitCode collect_entries(const CacheArguments& arguments);
 ExitCode show_path(const CacheArguments& arguments);
 ExitCode export_entries(const CacheArguments& arguments);
 ExitCode import_entries(const CacheArguments& arguments);
+ExitCode sign_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
 ExitCode disassemble_entry(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);

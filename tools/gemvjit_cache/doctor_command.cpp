@@ -24,6 +24,7 @@
 #include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/doctor_locks.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -249,6 +250,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
                       {"cache", examine_cache(arguments)},
                       {"layers", examine_layers(arguments)},
                       {"locks", examine_locks(arguments)},
+                      {"signatures", examine_signatures()},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
@@ -262,6 +264,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_section("Cache", report["cache"]);
     print_layers(report["layers"]);
     print_section("Locks between processes", report["locks"]);
+    print_signatures(report["signatures"]);
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);

@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "src/runtime/options.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/layers.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -66,6 +68,8 @@ ordered_json examine_path(const std::string& path, const char* kind, const std::
   layer.update(path_facts(path));
   const std::string problem = layer["problem"];
   layer["entries"] = nullptr;
+  layer["signature"] = nullptr;
+  layer["signer"] = nullptr;
   layer.erase("problem");
   layer["problem"] = problem;
   layer["warning"] = "";
@@ -103,10 +107,17 @@ ordered_json examine_layers(const CacheArguments& arguments) {
     layers.push_back(examine_path(folder.path, "writable", folder.source));
     layers.back()["warning"] = short_life_warning(future_file_system(folder.path));
   }
+  const Result<SignatureOptions> options = resolve_signature_options(process_environment());
+  const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
   for (const LayerView& view : open_layers()) {
     ordered_json layer = examine_path(view.path, view.kind(), "GEMVJIT_CACHE_RO");
-    if (view.layer != nullptr && view.layer->is_bundle()) {
-      if (const auto bundle = Bundle::open(view.path)) layer["entries"] = (*bundle)->items().size();
+    struct stat info {};
+    if (::stat(view.path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {  // also one that the policy refuses
+      if (const auto bundle = Bundle::open(view.path)) {
+        layer["entries"] = (*bundle)->items().size();
+        layer["signature"] = signature_json(signatures.examine(**bundle));
+        layer["signer"] = signatures.examine(**bundle).text();
+      }
     }
     if (!view.problem) layer["problem"] = view.problem.message();
     layers.push_back(std::move(layer));
@@ -125,6 +136,7 @@ void print_layers(const ordered_json& layers) {
       text += ", not there yet";
     }
     if (!layer["entries"].is_null()) text += fmt::format(", {} entries", layer["entries"].get<std::size_t>());
+    if (!layer["signer"].is_null()) text += ", " + layer["signer"].get<std::string>();
     if (!layer["free_bytes"].is_null()) {
       text += fmt::format(", {} free", human_bytes(layer["free_bytes"].get<std::uint64_t>()));
     }

@@ -14,6 +14,7 @@
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/layers.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -141,16 +142,21 @@ void print_nearest(const Nearest& nearest) {
 
 struct Verdict {
   std::string result = "miss", layer, path, compiler;
-  std::vector<std::string> damaged;  // files of this entry that are of no use
+  std::vector<std::string> damaged;    // files of this entry that are of no use
+  std::vector<std::string> untrusted;  // whole ones without the signature that is asked for
 };
 
-// As the library asks: the layers in order, past what is damaged.
-Verdict look_up(const std::vector<Layer>& layers, const EntryId& id) {
+// As the library asks: the layers in order, past what is damaged or not trusted.
+Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signatures& signatures) {
   Verdict verdict;
   const std::string in_bundle = "#" + id.key.arch.text() + "/" + entry_file_name(id);
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
       if (listed.entry && listed.entry->id == id) {
+        if (const Status trusted = signatures.check(*listed.entry); !trusted) {
+          verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, trusted.message()));
+          continue;
+        }
         verdict.result = "hit";
         verdict.layer = layer.path;
         verdict.path = listed.path;
@@ -162,6 +168,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id) {
       }
     }
   }
+  if (!verdict.untrusted.empty()) verdict.result = "untrusted";
   if (!verdict.damaged.empty()) verdict.result = "damaged";
   return verdict;
 }
@@ -177,7 +184,9 @@ ordered_json layers_json(const std::vector<Layer>& layers) {
 
 void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
   fmt::print("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
-  for (const std::string& problem : verdict.damaged) fmt::print("not used: {}\n", problem);
+  for (const auto* problems : {&verdict.damaged, &verdict.untrusted}) {
+    for (const std::string& problem : *problems) fmt::print("not used: {}\n", problem);
+  }
   if (verdict.result == "hit") {
     fmt::print("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
   }
@@ -189,6 +198,8 @@ void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<
 }  // namespace
 
 ExitCode explain_key(const CacheArguments& arguments) {
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<Layer> layers;
   if (const ExitCode code = load_layers(arguments, layers); code != exit_done) return code;
   KernelKey key;
@@ -199,7 +210,7 @@ ExitCode explain_key(const CacheArguments& arguments) {
     return exit_nothing_found;
   }
   const EntryId id = recipe->id();
-  const Verdict verdict = look_up(layers, id);
+  const Verdict verdict = look_up(layers, id, *signatures);
   const Nearest nearest = verdict.result == "miss" ? find_nearest(layers, id) : Nearest{};
   if (arguments.json) {
     print_json({{"key", key.text()},
@@ -209,6 +220,7 @@ ExitCode explain_key(const CacheArguments& arguments) {
                 {"path", verdict.path},
                 {"compiler", verdict.compiler},
                 {"damaged", verdict.damaged},
+                {"untrusted", verdict.untrusted},
                 {"nearest", nearest_json(nearest)},
                 {"layers", layers_json(layers)}});
   } else {

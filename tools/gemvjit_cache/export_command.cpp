@@ -9,6 +9,7 @@
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -38,6 +39,30 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
   return exit_nothing_found;
 }
 
+// Under the policy all what no trusted key signed is not passed on, least of all under another signature.
+void leave_out_untrusted(const Signatures& signatures, std::vector<ListedEntry>& entries) {
+  for (ListedEntry& listed : entries) {
+    if (!listed.entry) continue;
+    if (const Status trusted = signatures.check(*listed.entry); !trusted) {
+      listed.problem = trusted;
+      listed.entry.reset();
+    }
+  }
+}
+
+// The bundle, and where there is a key its entries too, signed by it.
+Result<WrittenBundle> write(const std::string& file, std::vector<const Entry*> chosen, const Signatures& signatures) {
+  if (!signatures.has_signing_key()) return write_bundle(file, std::move(chosen));
+  std::vector<Entry> with_signature;
+  with_signature.reserve(chosen.size());  // the pointers stay what they are
+  for (const Entry*& entry : chosen) {
+    GEMVJIT_TRY_ASSIGN(Entry made, signatures.sign(*entry));
+    with_signature.push_back(std::move(made));
+    entry = &with_signature.back();
+  }
+  return write_bundle(file, std::move(chosen), [&](const Bytes& message) { return signatures.sign(message); });
+}
+
 }  // namespace
 
 ExitCode export_entries(const CacheArguments& arguments) {
@@ -49,19 +74,25 @@ ExitCode export_entries(const CacheArguments& arguments) {
   }
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
+  leave_out_untrusted(*signatures, entries);
   std::vector<const Entry*> chosen;
   if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) return code;
-  const auto written = write_bundle(arguments.file, std::move(chosen));
+  const auto written = write(arguments.file, std::move(chosen), *signatures);
   if (!written) {
     complain(written.status().message());
     return written.status().code() == StatusCode::io_error ? exit_cache_not_writable : exit_environment;
   }
   // Who asked for all must hear that all was not to be had; who named some has them.
   nlohmann::ordered_json left_out = nlohmann::ordered_json::array();
+  const std::string signer = signatures->signing_key_id();
+  bool all_whole = true;
   if (arguments.selectors.empty()) {
     for (const ListedEntry& listed : entries) {
       if (listed.entry) continue;
       left_out.push_back(problem_json(listed));
+      all_whole = all_whole && listed.problem.code() == StatusCode::unsupported;
       complain(fmt::format("left out: {}: {}", listed.path, listed.problem.message()));
     }
   }
@@ -70,12 +101,14 @@ ExitCode export_entries(const CacheArguments& arguments) {
                 {"entries", written->entries},
                 {"bytes", written->bytes},
                 {"sha256", to_hex(written->sha256)},
+                {"signed_by", signer.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(signer)},
                 {"left_out", left_out}});
   } else {
-    fmt::print("{}: {} entries, {}, SHA-256 {}\n", arguments.file, written->entries, human_bytes(written->bytes),
-               to_hex(written->sha256));
+    fmt::print("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written->entries, human_bytes(written->bytes),
+               to_hex(written->sha256), signer.empty() ? "" : ", signed by " + signer);
   }
-  return left_out.empty() ? exit_done : exit_entry_damaged;
+  if (!all_whole) return exit_entry_damaged;
+  return left_out.empty() ? exit_done : exit_not_trusted;
 }
 
 }  // namespace gemvjit::tools

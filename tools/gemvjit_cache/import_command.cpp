@@ -7,8 +7,10 @@
 #include "cache/bundle.h"
 #include "cache/size_limit.h"
 #include "src/runtime/options.h"
+#include "cache/signed_store.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -23,6 +25,8 @@ ExitCode complain_of_bundle(const Status& status) {
   switch (status.code()) {
     case StatusCode::not_found:
       return exit_nothing_found;
+    case StatusCode::unsupported:
+      return exit_not_trusted;
     case StatusCode::entry_damaged:
       return exit_entry_damaged;
     default:
@@ -57,8 +61,12 @@ ExitCode import_entries(const CacheArguments& arguments) {
     complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
     return exit_environment;
   }
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   const auto bundle = Bundle::open(arguments.file);
   if (!bundle) return complain_of_bundle(bundle.status());
+  if (const Status trusted = signatures->check(**bundle); !trusted) return complain_of_bundle(trusted);
+  const SignatureFacts signer = signatures->examine(**bundle);
   for (const Bundle::Item& item : (*bundle)->items()) {
     if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
   }
@@ -68,8 +76,10 @@ ExitCode import_entries(const CacheArguments& arguments) {
     return exit_usage;
   }
   // Below the cap that the library keeps to, and in its ledger.
-  const auto store = make_size_limited_store(make_dir_store(folder.path, Log::silent()),
-                                             {.max_bytes = options->cache_max_bytes}, Log::silent());
+  const auto store = make_signed_store(
+      make_size_limited_store(make_dir_store(folder.path, Log::silent()), {.max_bytes = options->cache_max_bytes},
+                              Log::silent()),
+      signatures, Log::silent());
   Outcome outcome;
   for (const Bundle::Item& item : (*bundle)->items()) {
     // Read and verified once more: not all entries of a bundle need fit into memory.
@@ -89,13 +99,15 @@ ExitCode import_entries(const CacheArguments& arguments) {
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},
                 {"bundle", arguments.file},
+                {"signature", signature_json(signer)},
                 {"imported", outcome.imported},
                 {"kept", outcome.kept},
                 {"evicted", evicted},
                 {"differs", outcome.differs},
                 {"failed", outcome.failed}});
   } else {
-    fmt::print("{} entries imported into {}, {} were there\n", outcome.imported, folder.path, outcome.kept);
+    fmt::print("{} entries imported into {}, {} were there; the bundle is {}\n", outcome.imported, folder.path,
+               outcome.kept, signer.text());
   }
   return outcome.failed.empty() ? exit_done : exit_cache_not_writable;
 }

@@ -6,11 +6,15 @@ namespace gemvjit::tools {
 
 std::vector<LayerView> open_layers() {
   std::vector<LayerView> views;
+  const Result<SignatureOptions> options = resolve_signature_options(process_environment());
+  const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
   for (const std::string& path : split_layer_paths(process_environment()("GEMVJIT_CACHE_RO").value_or(""))) {
     LayerView view;
     view.path = path;
-    auto layer = open_read_only_layer(path);
-    if (layer) {
+    auto layer = open_read_only_layer(path, &signatures);
+    if (!options) {
+      view.problem = options.status();
+    } else if (layer) {
       view.layer = std::move(layer).value();
     } else {
       view.problem = layer.status();

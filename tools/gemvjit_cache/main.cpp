@@ -23,6 +23,7 @@ constexpr Command commands[] = {
     {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries},
     {"import", "verify a bundle and put what is new of it into the cache", import_entries},
     {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry},
+    {"sign", "sign entries of the cache with a private key", sign_entries},
     {"rm", "remove entries", remove_entries},
     {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
     {"path", "print the cache folder", show_path},
@@ -36,6 +37,7 @@ constexpr const char* footer =
     "that\n"
     "fails), 6 an entry could not be removed, or a file not be written,\n"
     "7 an entry is damaged (verify, show, rm, explain, export, import, disasm),\n"
+    "8 an entry or bundle is not signed as GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import),\n"
     "9 the key would miss (explain).\n"
     "Examples:\n"
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
@@ -84,6 +86,16 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")
         ->type_name("KEY-OR-DIGEST-PREFIX");
     command.add_option("--arch", arguments.arch, "only entries of this target")->type_name("TARGET");
+  }
+  if (name == "sign") {
+    command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")
+        ->type_name("KEY-OR-DIGEST-PREFIX");
+  }
+  if (name == "export" || name == "sign") {
+    command
+        .add_option("--sign-key", arguments.sign_key,
+                    "sign with this Ed25519 private key, a PEM file; else GEMVJIT_CACHE_SIGNING_KEY")
+        ->type_name("FILE");
   }
   if (name == "verify") {
     CLI::Option* deep = command.add_flag(

@@ -7,6 +7,7 @@
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -21,7 +22,7 @@ std::string utc_time(std::int64_t unix_seconds) {
   return text;
 }
 
-void print_facts(const EntryFacts& facts) {
+void print_facts(const EntryFacts& facts, const SignatureFacts& signature) {
   const auto line = [](const char* name, const std::string& value) { fmt::print("{:<18} {}\n", name, value); };
   line("key", facts.key);
   line("digest", facts.digest);
@@ -46,12 +47,15 @@ void print_facts(const EntryFacts& facts) {
                              facts.resources.spill_load_bytes, facts.resources.stack_bytes));
   line("waits (PDL)", facts.waits_for_predecessor ? "yes" : "no");
   line("size", fmt::format("{} file, {} cubin", human_bytes(facts.file_bytes), human_bytes(facts.cubin_bytes)));
+  line("signature", signature.text());
   line("path", facts.path);
 }
 
 }  // namespace
 
 ExitCode show_entry(const CacheArguments& arguments) {
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   std::vector<const ListedEntry*> selected;
@@ -60,13 +64,17 @@ ExitCode show_entry(const CacheArguments& arguments) {
   }
   if (arguments.json) {
     nlohmann::ordered_json document{{"entries", nlohmann::ordered_json::array()}};
-    for (const ListedEntry* listed : selected) document["entries"].push_back(entry_json(entry_facts(*listed)));
+    for (const ListedEntry* listed : selected) {
+      nlohmann::ordered_json entry = entry_json(entry_facts(*listed));
+      entry["signature"] = signature_json(signatures->examine(*listed->entry));
+      document["entries"].push_back(std::move(entry));
+    }
     print_json(document);
     return exit_done;
   }
   for (const ListedEntry* listed : selected) {
     if (listed != selected.front()) fmt::print("\n");
-    print_facts(entry_facts(*listed));
+    print_facts(entry_facts(*listed), signatures->examine(*listed->entry));
   }
   return exit_done;
 }

@@ -6,6 +6,7 @@
 
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/signers.h"
 #include "tools/gemvjit_cache/verify_deep.h"
 
 namespace gemvjit::tools {
@@ -36,6 +37,8 @@ Repair remove_damaged(const std::vector<ListedEntry>& entries, bool print) {
 }  // namespace
 
 ExitCode verify_entries(const CacheArguments& arguments) {
+  std::shared_ptr<const Signatures> signatures;
+  if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   const EntryCounts counts = count_states(entries);
@@ -56,9 +59,10 @@ ExitCode verify_entries(const CacheArguments& arguments) {
                         {"whole", counts.whole},
                         {"damaged", damaged},
                         {"unreadable", unreadable}};
+  const std::size_t not_trusted = report_signatures(entries, *signatures, !arguments.json, document);
   DeepResult deep;
   Repair repair;
-  if (arguments.deep) deep = verify_layers(entries, !arguments.json, document);
+  if (arguments.deep) deep = verify_layers(entries, *signatures, !arguments.json, document);
   if (arguments.repair) {
     repair = remove_damaged(entries, !arguments.json);
     document["removed"] = repair.removed;
@@ -72,6 +76,7 @@ ExitCode verify_entries(const CacheArguments& arguments) {
                removable && !arguments.repair ? "; gemvjit-cache rm --damaged removes damaged files" : "");
   }
   if (counts.damaged - repair.removed.size() + deep.damaged + deep.differing > 0) return exit_entry_damaged;
+  if (not_trusted + deep.not_trusted > 0) return exit_not_trusted;
   return counts.unreadable + deep.unreadable > 0 ? exit_environment : exit_done;
 }
 

@@ -8,6 +8,7 @@
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/layers.h"
+#include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -48,7 +49,8 @@ class Answers {
   std::map<std::pair<std::string, std::string>, std::map<Digest, std::vector<std::string>>> answers_;
 };
 
-ordered_json verify_layer(LayerView& view, bool print, Answers& answers, DeepResult& result) {
+ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool print, Answers& answers,
+                          DeepResult& result) {
   const std::vector<ListedEntry> entries = list_layer(view);
   answers.add(entries);
   ordered_json damaged = ordered_json::array(), unreadable = damaged;
@@ -61,30 +63,37 @@ ordered_json verify_layer(LayerView& view, bool print, Answers& answers, DeepRes
       fmt::print("{} {}: {}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message());
     }
   }
-  if (!view.problem) {
+  if (view.problem.code() == StatusCode::unsupported) {
+    ++result.not_trusted;
+    if (print) fmt::print("NOT TRUSTED {}\n", view.problem.message());
+  } else if (!view.problem) {
     ++(view.problem.code() == StatusCode::entry_damaged ? result.damaged : result.unreadable);
     if (print) fmt::print("LAYER OF NO USE {}: {}\n", view.path, view.problem.message());
   } else if (print) {
     fmt::print("layer {} ({}): {} entries checked, {} whole\n", view.path, view.kind(), entries.size(),
                count_states(entries).whole);
   }
-  return {{"path", view.path},
-          {"kind", view.kind()},
-          {"checked", entries.size()},
-          {"whole", count_states(entries).whole},
-          {"damaged", damaged},
-          {"unreadable", unreadable},
-          {"problem", view.problem.message()}};
+  ordered_json report{{"path", view.path},
+                      {"kind", view.kind()},
+                      {"checked", entries.size()},
+                      {"whole", count_states(entries).whole},
+                      {"damaged", damaged},
+                      {"unreadable", unreadable},
+                      {"problem", view.problem.message()}};
+  result.not_trusted += report_signatures(entries, signatures, print, report);
+  return report;
 }
 
 }  // namespace
 
-DeepResult verify_layers(const std::vector<ListedEntry>& local, bool print, ordered_json& document) {
+DeepResult verify_layers(const std::vector<ListedEntry>& local, const Signatures& signatures, bool print,
+                         ordered_json& document) {
   DeepResult result;
   Answers answers;
   answers.add(local);
   document["layers"] = ordered_json::array();
-  for (LayerView& view : open_layers()) document["layers"].push_back(verify_layer(view, print, answers, result));
+  for (LayerView& view : open_layers())
+    document["layers"].push_back(verify_layer(view, signatures, print, answers, result));
   document["differs"] = answers.differing();
   result.differing = document["differs"].size();
   if (print) {

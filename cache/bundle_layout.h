@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "cache/binary_fields.h"
 #include "cache/bundle.h"
+#include "src/base/binary_fields.h"
 
 namespace gemvjit::bundle_layout {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "cache/binary_fields.h"
 #include "cache/entry.h"
+#include "src/base/binary_fields.h"
 
 namespace gemvjit {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "cache/signed_store.h"
 #include "cache/size_limit.h"
 #include "src/runtime/options.h"
-#include "cache/signed_store.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/signers.h"
@@ -76,10 +76,9 @@ ExitCode import_entries(const CacheArguments& arguments) {
     return exit_usage;
   }
   // Below the cap that the library keeps to, and in its ledger.
-  const auto store = make_signed_store(
-      make_size_limited_store(make_dir_store(folder.path, Log::silent()), {.max_bytes = options->cache_max_bytes},
-                              Log::silent()),
-      signatures, Log::silent());
+  const auto store = make_signed_store(make_size_limited_store(make_dir_store(folder.path, Log::silent()),
+                                                               {.max_bytes = options->cache_max_bytes}, Log::silent()),
+                                       signatures, Log::silent());
   Outcome outcome;
   for (const Bundle::Item& item : (*bundle)->items()) {
     // Read and verified once more: not all entries of a bundle need fit into memory.

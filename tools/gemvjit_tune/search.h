@@ -45,7 +45,8 @@ class CaseSearch {
  public:
   using IsValid = std::function<bool(const Configuration&)>;
   // `present`: the table's choice; null if it has none. It takes part even if it is none of the seeds.
-  CaseSearch(std::vector<Configuration> seeds, const Configuration* present, IsValid is_valid, const SearchLimits& limits);
+  CaseSearch(std::vector<Configuration> seeds, const Configuration* present, IsValid is_valid,
+             const SearchLimits& limits);
 
   // What to measure now; every one must be reported before the next call. Empty: the search is over.
   std::vector<Configuration> next_round();

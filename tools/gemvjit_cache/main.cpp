@@ -56,6 +56,8 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->type_name("TIME");
     command.add_option("--arch", arguments.gc_arch, "only entries of this target; alone: all of them")
         ->type_name("TARGET");
+    command.add_flag("--other-versions", arguments.other_versions,
+                     "also entries of other format versions; without a size or an age those alone, all of them");
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
     command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }

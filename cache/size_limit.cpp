@@ -225,6 +225,55 @@ Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
   return files;
 }
 
+namespace {
+
+// Symbolic links are not followed. `files` gets what is an entry by its name's end.
+void scan_foreign(const std::string& folder, const std::string& arch, int depth, std::vector<CachedFile>& files) {
+  const auto names = list_directory(folder);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    const std::string path = folder + "/" + name;
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) continue;
+    if (S_ISDIR(info.st_mode) && depth < 3) scan_foreign(path, arch.empty() ? name : arch, depth + 1, files);
+    if (S_ISREG(info.st_mode) && name.ends_with(".entry")) {
+      files.push_back({path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, 0});
+    }
+  }
+}
+
+bool is_version_name(std::string_view name) {
+  return name.size() >= 2 && name.front() == 'v' && name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
+// Other versions' entries have no part in the total of this one's.
+void collect_other_versions(const std::string& root, const CollectRequest& request, Collected& result) {
+  for (const CachedFile& file : scan_other_versions(root)) {
+    const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
+    const bool is_due = request.max_age_seconds ? request.now - file.last_used > *request.max_age_seconds
+                                                : !request.max_bytes.has_value();
+    if (!is_asked_for || !is_due) continue;
+    if (!request.dry_run && !remove_file(file.path)) continue;
+    result.removed_bytes += file.bytes;
+    result.removed.push_back(file);
+  }
+}
+
+}  // namespace
+
+std::vector<CachedFile> scan_other_versions(const std::string& root) {
+  std::vector<CachedFile> files;
+  const auto names = list_directory(root);
+  if (!names) return files;
+  for (const std::string& name : *names) {
+    const std::string folder = root + "/" + name;
+    struct stat info {};
+    const bool is_other = is_version_name(name) && folder != version_directory(root);
+    if (is_other && ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) scan_foreign(folder, "", 0, files);
+  }
+  return files;
+}
+
 Result<Collected> collect_garbage(const std::string& root, const CollectRequest& request) {
   GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root));
   sort_by_use(files);
@@ -234,7 +283,8 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
     const bool is_old = request.max_age_seconds && request.now - file.last_used > *request.max_age_seconds;
     const bool is_too_much = request.max_bytes && total > *request.max_bytes;
-    const bool only_arch = !request.arch.empty() && !request.max_age_seconds && !request.max_bytes;
+    const bool only_arch =
+        !request.arch.empty() && !request.max_age_seconds && !request.max_bytes && !request.other_versions;
     bool removed = is_asked_for && (is_old || is_too_much || only_arch);
     if (removed && !request.dry_run) removed = remove_file(file.path).is_ok();
     if (removed) {
@@ -252,6 +302,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
       usage.scanned_at = request.now;
     });
   }
+  if (request.other_versions) collect_other_versions(root, request, result);
   return result;
 }
 

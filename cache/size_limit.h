@@ -45,11 +45,17 @@ struct CachedFile {
 };
 // The entries' files below a root, without reading them; io_error if the folder of all cannot be listed.
 Result<std::vector<CachedFile>> scan_cache(const std::string& root);
+// The regular files named *.entry, at any depth to 3 folders, below <root>/v<number> of all other versions. `arch` is
+// the first folder's name. A folder that cannot be listed is passed over.
+std::vector<CachedFile> scan_other_versions(const std::string& root);
 
 struct CollectRequest {
   std::optional<std::uint64_t> max_bytes;  // keep the most recently used that fit
   std::optional<std::int64_t> max_age_seconds;
   std::string arch;  // only entries of this target; "": of all
+  // Also the entries' files of other format versions (<root>/v<number>, not this one's), which are otherwise left to
+  // the versions that made them: with an age those not used for so long; without, and without a size, all of them.
+  bool other_versions = false;
   bool dry_run = false;
   std::int64_t now = 0;
 };

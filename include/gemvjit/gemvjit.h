@@ -58,7 +58,7 @@ typedef enum gemvjit_status {
   GEMVJIT_UNSUPPORTED = 4,       /* a valid request that this version or this target does not serve */
   GEMVJIT_M_NOT_COVERED = 5,     /* M > 32, or more tokens than any warmed kernel of the shape: use another path */
   GEMVJIT_UNTUNED = 6,           /* no measured configuration, and untuned ones were not allowed */
-  GEMVJIT_NOT_READY = 7,         /* the kernel was not warmed; check: not in the cache */
+  GEMVJIT_NOT_READY = 7,         /* the kernel was not warmed; check: not in the cache; warmup: a stream captures */
   GEMVJIT_SEALED = 8,            /* would have to compile after gemvjit_seal */
   GEMVJIT_NO_DRIVER = 9,         /* libcuda or a device is missing */
   GEMVJIT_NO_COMPILER = 10,      /* libnvrtc is missing, too old, or does not know the target */
@@ -253,9 +253,10 @@ typedef struct gemvjit_warmup_options {
 /* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved so that
  * its first launch loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
  * kernel. Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and
- * not while a stream captures. `options` may be NULL. `count` is at most 1000000, as for gemvjit_plan and gemvjit_check
- * (INVALID_ARGUMENT). A problem that names its arch has kernels of its own: one that names none takes whichever of the
- * device's targets ("sm_90a", "sm_90") is at hand.
+ * not while a stream captures: NOT_READY at once, for all problems, where the driver tells of that, which it does for
+ * streams that are not non-blocking. `options` may be NULL. `count` is at most 1000000, as for gemvjit_plan and
+ * gemvjit_check (INVALID_ARGUMENT). A problem that names its arch has kernels of its own: one that names none takes
+ * whichever of the device's targets ("sm_90a", "sm_90") is at hand.
  *
  * Where a problem names no nt and does not allow untuned configurations, the nt values without a measured one are left
  * out; UNTUNED if that leaves none.

@@ -91,7 +91,10 @@ class NvrtcCompiler final : public Compiler {
     return cubin;
   }
 
-  std::string version() const override { return fmt::format("NVRTC {}.{}", api_->major, api_->minor); }
+  std::string version() const override {
+    const std::string build = api_->build.empty() ? "" : fmt::format(" ({})", api_->build);
+    return fmt::format("NVRTC {}.{}{}", api_->major, api_->minor, build);
+  }
   std::string path() const override { return api_->path; }
   bool supports(const Arch& arch) const override { return api_->supports(arch.sm, arch.suffix); }
   std::vector<int> supported_sms() const override { return api_->supported_sms; }

@@ -22,7 +22,7 @@ class Compiler {
   virtual ~Compiler() = default;
   // no_compiler if the target is not among supported(); compile_failed with the compiler's log and the key.
   virtual Result<Cubin> compile(const Recipe& recipe) = 0;
-  // "NVRTC 13.0.88".
+  // "NVRTC 13.0 (13.0.88)", or "NVRTC 13.0" where the file's name does not tell the build.
   virtual std::string version() const = 0;
   // The file that it was loaded from.
   virtual std::string path() const = 0;

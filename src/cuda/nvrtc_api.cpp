@@ -73,6 +73,20 @@ Status read_supported_sms(NvrtcApi& api) {
   return Status::ok();
 }
 
+// "13.0.88" of a file whose real name is libnvrtc.so.13.0.88: NVRTC itself tells the first two numbers only. "" where
+// the name has no more, as in NVIDIA's wheels.
+std::string build_of(const NvrtcApi& api) {
+  char* resolved = realpath(api.path.c_str(), nullptr);
+  const std::string file = resolved == nullptr ? api.path : resolved;
+  std::free(resolved);
+  const std::string name = file.substr(file.find_last_of('/') + 1),
+                    version = fmt::format("{}.{}.", api.major, api.minor);
+  const std::string begin = "libnvrtc.so." + version;
+  if (!name.starts_with(begin) || name.size() == begin.size()) return "";
+  const std::string last = name.substr(begin.size());
+  return last.find_first_not_of("0123456789.") == std::string::npos ? version + last : "";
+}
+
 // NVRTC opens libnvrtc-builtins of exactly its own version at its first compile, by bare name and so along the loader's
 // path alone: in a pip wheel, or any folder that the loader does not know, it would not see the file beside itself. One
 // that is open already answers to its name, so open that file first. Kept open, as NVRTC itself is. A missing one is
@@ -136,6 +150,7 @@ Result<std::shared_ptr<const NvrtcApi>> open_nvrtc(const std::string& file) {
   Dl_info info{};
   const bool named = dladdr(reinterpret_cast<void*>(api->nvrtcVersion), &info) != 0 && info.dli_fname != nullptr;
   api->path = named ? info.dli_fname : file;
+  api->build = build_of(*api);
   open_builtins_beside(*api);
   GEMVJIT_TRY(read_supported_sms(*api));
   GEMVJIT_TRY(check_compiles(*api));

@@ -20,6 +20,7 @@ struct NvrtcApi {
 #undef X
   std::string path;  // of the library file
   int major = 0, minor = 0;
+  std::string build;               // "13.0.88" where the file's real name tells it, else ""
   std::vector<int> supported_sms;  // nvrtcGetSupportedArchs: 90 for sm_90
 
   NvrtcApi();

@@ -181,9 +181,28 @@ class WarmupRun {
   std::size_t done_ = 0;
 };
 
+// Whether an ordinary stream of the caller's context, or of the device's own where none is current, captures a graph: a
+// question about the legacy stream is then answered with an error of its own, and the capture goes on. Streams made
+// non-blocking are not told of.
+bool some_stream_captures(const Device& device) {
+  const cuda::DriverApi& driver = *device.driver;
+  CUcontext current = nullptr;
+  const bool is_current = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr;
+  const cuda::ContextGuard guard(driver, is_current ? current : device.primary);
+  if (!guard.status()) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver.cuStreamIsCapturing(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
 }  // namespace
 
 WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests, const WarmupOptions& options) {
+  if (context.device() != nullptr && !options.compile_only && some_stream_captures(*context.device())) {
+    const Status captures(StatusCode::not_ready,
+                          "a stream captures a graph, and kernels are not loaded meanwhile: end the capture first, or "
+                          "warm up before it");
+    return {captures, std::vector<Status>(requests.size(), captures)};
+  }
   const WorkPlan plan = plan_work(context, requests);
   WarmupRun run(context, plan, options);
   run.run();

@@ -22,6 +22,7 @@ struct WarmupResult {
   std::vector<Status> problems;  // the first failure of each problem's kernels, or ok
 };
 
+// not_ready at once, for all problems, where kernels would be loaded while the driver tells of a capturing stream.
 // Blocks until all is done or what was begun before a cancel has ended. The largest kernels are begun first.
 WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests, const WarmupOptions& options);
 

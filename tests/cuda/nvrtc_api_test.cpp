@@ -183,6 +183,7 @@ class RealNvrtcCopy : public ::testing::Test {
   std::filesystem::path real_builtins;
 };
 
+// B65.
 TEST_F(RealNvrtcCopy, WithoutItsBuiltinsTheFileToAddIsNamed) {
   std::string output;
   EXPECT_EQ(load_copy(output), 1);

@@ -30,6 +30,22 @@ std::atomic<bool> constant_random = false;
 std::atomic<bool> skip_fsync = false;
 std::atomic<bool> watched[max_descriptors];
 
+constexpr int max_trace = 256;
+std::atomic<const char*> trace[max_trace];
+std::atomic<int> trace_size = 0;
+
+void note(const char* text) {
+  const int index = trace_size++;
+  if (index < max_trace) trace[index] = text;
+}
+
+// Literals, so that nothing is allocated here.
+const char* name_with_flags(const char* name, int flags) {
+  if ((flags & O_CREAT) != 0) return (flags & O_EXCL) != 0 ? "open O_CREAT O_EXCL" : "open O_CREAT";
+  if ((flags & O_DIRECTORY) != 0) return "open O_DIRECTORY";
+  return (flags & O_NOFOLLOW) != 0 ? "open O_NOFOLLOW" : name;
+}
+
 template <typename Function>
 Function* real(Function*& slot, const char* name) {
   if (slot == nullptr) slot = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -51,8 +67,9 @@ int note_open(int fd, bool below) {
 }
 
 // What shall happen at this call, which is counted here.
-int next_fault(const char* name, bool below) {
+int next_fault(const char* name, bool below, const char* noted = nullptr) {
   if (!armed || !below) return fault_none;
+  note(noted == nullptr ? name : noted);
   const long number = ++calls;
   if (number == fault_at) {
     hit = name;
@@ -122,6 +139,8 @@ EXPORT void fault_shim_arm(const char* below, long at, int kind, int error, int 
   fault_kind = kind;
   fault_errno = error;
   fault_lasting = lasting != 0;
+  for (auto& line : trace) line = nullptr;
+  trace_size = 0;
   hit = nullptr;
   armed = true;
 }
@@ -129,6 +148,14 @@ EXPORT void fault_shim_arm(const char* below, long at, int kind, int error, int 
 EXPORT long fault_shim_disarm() {
   armed = false;
   return calls;
+}
+
+EXPORT const char* fault_shim_trace(int index) {
+  return index >= 0 && index < max_trace ? trace[index].load() : nullptr;
+}
+
+EXPORT void fault_shim_note(const char* text) {
+  if (armed) note(text);
 }
 
 EXPORT const char* fault_shim_hit() { return hit == nullptr ? "" : hit.load(); }
@@ -140,7 +167,7 @@ EXPORT void fault_shim_skip_fsync(int on) { skip_fsync = on != 0; }
 // Calls that open a file.
 static int open_below(const char* name, bool below, int (*call)(int, const char*, int, mode_t), int directory_fd,
                       const char* path, int flags, mode_t mode) {
-  const int fault = next_fault(name, below);
+  const int fault = next_fault(name, below, name_with_flags(name, flags));
   if (fault == fault_lost_reply) {  // the file may have been made, its descriptor never arrived
     const int fd = call(directory_fd, path, flags, mode);
     if (fd >= 0) close(fd);

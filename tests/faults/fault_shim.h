@@ -28,6 +28,11 @@ extern "C" {
 void fault_shim_arm(const char* folder, long at, int kind, int error, int lasting);
 // Stop; the number of calls counted since fault_shim_arm.
 long fault_shim_disarm();
+// Calls noted since fault_shim_arm, in order, as "open O_NOFOLLOW", "fstat", "read", ...: the name and, of a call that
+// opens a file, which of O_NOFOLLOW, O_CREAT and O_DIRECTORY it had. At most 256; nullptr after the last.
+const char* fault_shim_trace(int index);
+// Another line in that order, for what happens outside libc. `text` must live on.
+void fault_shim_note(const char* text);
 // Name of the call at which the fault happened since fault_shim_arm; "" if none was reached.
 const char* fault_shim_hit();
 void fault_shim_constant_random(int on);

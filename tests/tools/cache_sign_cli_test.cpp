@@ -61,7 +61,7 @@ TEST_F(SignCli, SignedInPlaceTheEntriesAreShownWithTheirSigner) {
   EXPECT_EQ(cache({"verify"}).exit_code, 0);
   set_policy("all");
   const ProgramOutput verified = cache({"verify"});
-  EXPECT_EQ(verified.exit_code, 8);
+  EXPECT_EQ(verified.exit_code, 10);
   EXPECT_TRUE(contains(verified.out, "NOT TRUSTED")) << verified.out;
   EXPECT_TRUE(contains(verified.out, "1 entries: signed by " + id(1))) << verified.out;
   EXPECT_EQ(cache({"explain", name_}).exit_code, 0);
@@ -84,11 +84,11 @@ TEST_F(SignCli, ASignedBundleIsImportedAndOthersAreNot) {
   set_policy("bundles");
   const std::string other = folder_.path("other");
   const ProgramOutput refused = cache({"import", file_, "--cache-dir", other});
-  EXPECT_EQ(refused.exit_code, 8);
+  EXPECT_EQ(refused.exit_code, 10);
   EXPECT_TRUE(contains(refused.err, "not signed, and cache_signatures is bundles")) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(other));
   EXPECT_EQ(cache({"export", file_, "--sign-key", key(3)}).exit_code, 0);
-  EXPECT_EQ(cache({"import", file_, "--cache-dir", other}).exit_code, 8);
+  EXPECT_EQ(cache({"import", file_, "--cache-dir", other}).exit_code, 10);
   EXPECT_FALSE(std::filesystem::exists(other));
 
   const ProgramOutput written = cache({"export", file_, "--sign-key", key(1)});
@@ -103,7 +103,7 @@ TEST_F(SignCli, ASignedBundleIsImportedAndOthersAreNot) {
   EXPECT_EQ(imported["signature"]["key_id"], id(1));
   EXPECT_EQ(cache({"verify", "--cache-dir", other}).exit_code, 0);
   EXPECT_EQ(entry_files(cache_dir_).size(), 2u);
-  EXPECT_EQ(cache({"verify"}).exit_code, 8);         // export has signed what it gave away, not what is here
+  EXPECT_EQ(cache({"verify"}).exit_code, 10);         // export has signed what it gave away, not what is here
   EXPECT_EQ(cache({"export", file_}).exit_code, 4);  // nothing here is signed
 }
 
@@ -120,7 +120,7 @@ TEST_F(SignCli, DoctorAndDeepVerifyNameSignersAndWhatIsRefused) {
   EXPECT_EQ(report["layers"][1]["signature"]["key_id"], id(3));
   EXPECT_TRUE(contains(report["layers"][1]["problem"], "no trust directory")) << report["layers"][1];
   EXPECT_TRUE(contains(cache({"doctor"}).out, "trusted key   " + id(1)));
-  EXPECT_EQ(cache({"verify", "--deep"}).exit_code, 8);
+  EXPECT_EQ(cache({"verify", "--deep"}).exit_code, 10);
 }
 
 TEST_F(SignCli, KeysAndPoliciesThatCannotBeUsedAreSaid) {

@@ -143,7 +143,8 @@ TEST_F(WarmupCli, BuildsOnceThenFindsAll) {
   ASSERT_EQ(cold.exit_code, 0) << cold.err;
   const json first = document(cold);
   EXPECT_EQ(names_of(first), (std::set<std::string>{"results", "summary"}));
-  EXPECT_EQ(names_of(first["summary"]), (std::set<std::string>{"total", "compiled", "cached", "failed", "seconds"}));
+  EXPECT_EQ(names_of(first["summary"]),
+            (std::set<std::string>{"total", "compiled", "cached", "failed", "left", "seconds"}));
   ASSERT_EQ(first["results"].size(), 1u);
   const json result = first["results"][0];
   EXPECT_EQ(names_of(result), (std::set<std::string>{"key", "digest", "family", "n", "k", "nt", "flags", "arch",

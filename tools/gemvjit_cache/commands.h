@@ -18,6 +18,7 @@ struct CacheArguments {
   bool all = false, damaged = false;   // rm
   std::string max_bytes, max_age, gc_arch;  // gc: as typed
   bool dry_run = false;                     // gc
+  bool other_versions = false;              // gc
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
   std::string sign_key;                     // export, sign

@@ -41,8 +41,9 @@ std::optional<std::uint64_t> parse(std::string text, const Unit (&units)[Count],
 // What the arguments ask for, or a word on what is wrong.
 std::string make_request(const CacheArguments& arguments, CollectRequest& request) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.gc_arch.empty()) {
-    return "gc needs to be told what: --max-bytes, --max-age or --arch";
+  if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.gc_arch.empty() &&
+      !arguments.other_versions) {
+    return "gc needs to be told what: --max-bytes, --max-age, --arch or --other-versions";
   }
   if (!arguments.max_bytes.empty()) {
     request.max_bytes = parse(arguments.max_bytes, kSizes, most);
@@ -57,6 +58,7 @@ std::string make_request(const CacheArguments& arguments, CollectRequest& reques
     return fmt::format("--arch {}: a target like sm_90a", arguments.gc_arch);
   }
   request.arch = arguments.gc_arch;
+  request.other_versions = arguments.other_versions;
   request.dry_run = arguments.dry_run;
   request.now = static_cast<std::int64_t>(std::time(nullptr));
   return "";

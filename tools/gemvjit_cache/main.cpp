@@ -37,8 +37,8 @@ constexpr const char* footer =
     "that\n"
     "fails), 6 an entry could not be removed, or a file not be written,\n"
     "7 an entry is damaged (verify, show, rm, explain, export, import, disasm),\n"
-    "8 an entry or bundle is not signed as GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import),\n"
-    "9 the key would miss (explain).\n"
+    "9 the key would miss (explain),\n"
+    "10 an entry or bundle is not signed as GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import).\n"
     "Examples:\n"
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
@@ -61,6 +61,8 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->type_name("TIME");
     command.add_option("--arch", arguments.gc_arch, "only entries of this target; alone: all of them")
         ->type_name("TARGET");
+    command.add_flag("--other-versions", arguments.other_versions,
+                     "also entries of other format versions; without a size or an age those alone, all of them");
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
     command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }

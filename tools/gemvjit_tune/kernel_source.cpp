@@ -63,7 +63,7 @@ Result<std::shared_ptr<const Cubin>> KernelSource::cubin_of(const Recipe& recipe
   }
   GEMVJIT_TRY_ASSIGN(Cubin cubin, compiler_.compile(recipe));
   if (store_ == nullptr) return std::make_shared<const Cubin>(std::move(cubin));
-  Entry entry{recipe.id(), static_cast<std::int64_t>(std::time(nullptr)), std::move(cubin)};
+  Entry entry{recipe.id(), static_cast<std::int64_t>(std::time(nullptr)), std::move(cubin), {}};
   (void)store_->put(entry);  // the store warns once; the kernel is there all the same
   return std::make_shared<const Cubin>(std::move(entry.cubin));
 }

@@ -1,5 +1,5 @@
-// gemvjit-warmup: fill the kernel cache. The command line becomes problems (problem_list), the library does the work,
-// the results become text or JSON and an exit code (results).
+// gemvjit-warmup: fill the kernel cache. The command line becomes problems (problem_list, shard), the library does the
+// work, the results become text or JSON and an exit code (results).
 #include <fmt/format.h>
 
 #include <chrono>
@@ -12,9 +12,11 @@
 #include "tools/common/interrupt.h"
 #include "tools/common/output.h"
 #include "tools/common/progress.h"
+#include "tools/gemvjit_warmup/budget.h"
 #include "tools/gemvjit_warmup/cache_access.h"
 #include "tools/gemvjit_warmup/problem_list.h"
 #include "tools/gemvjit_warmup/results.h"
+#include "tools/gemvjit_warmup/shard.h"
 #include "tools/gemvjit_warmup/warmup_options.h"
 
 namespace gemvjit::tools {
@@ -27,10 +29,13 @@ using ContextPointer = std::unique_ptr<gemvjit_context, ContextDeleter>;
 
 // The bar and the library's log share stderr; before and after the run there is no bar.
 struct Reporter {
-  explicit Reporter(const WarmupOptions& o) : options(o), results(o.mode) {}
+  explicit Reporter(const WarmupOptions& o) : options(o), results(o.mode), budget(o.max_seconds) {}
 
   const WarmupOptions& options;
   Results results;
+  Budget budget;
+  bool out_of_time = false;
+  std::size_t left = 0;  // kernels that were not begun for that reason
   std::unique_ptr<Progress> progress;
 
   void say(const std::string& line) {
@@ -61,7 +66,11 @@ int on_kernel(void* user, const gemvjit_kernel_info* kernel) {
     reporter.say(fmt::format("{} {} {:.1f} ms ({})", reporter.results.status_word(result), result.key,
                              result.milliseconds, kernel->flags_text == nullptr ? "" : kernel->flags_text));
   }
-  return *interrupt_flag() != 0 ? 1 : 0;
+  if (*interrupt_flag() != 0) return 1;
+  if (reporter.options.mode != WarmupMode::build || !reporter.budget.is_spent()) return 0;
+  reporter.left = kernel->total - kernel->done;  // those under way are still reported, and make it less
+  reporter.out_of_time = reporter.out_of_time || reporter.left > 0;
+  return reporter.out_of_time ? 1 : 0;
 }
 
 gemvjit_log_level log_level(const WarmupOptions& options) {
@@ -218,6 +227,7 @@ int run(const WarmupOptions& options) {
     complain(error);
     return code;
   }
+  if (options.shard.count > 1) list.problems = problems_of_shard(context.get(), list.problems, options.shard);
   for (const std::string& note : list.notes) reporter.note(note);
   if (options.mode == WarmupMode::build && !cache_usable(context.get(), list, reporter)) return exit_cache_not_writable;
 
@@ -230,8 +240,14 @@ int run(const WarmupOptions& options) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   reporter.results.sort();
+  reporter.results.set_left(reporter.left);
   print_results(context.get(), options, reporter.results, seconds);
   show_errors(reporter.results);
+  if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
+    reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on", options.max_seconds,
+                              reporter.left));
+    return reporter.results.exit_code();
+  }
   if (status == GEMVJIT_CANCELLED || (*interrupt_flag() != 0 && status != GEMVJIT_OK)) {
     complain("interrupted; what was finished is kept, run again to go on");
     return exit_interrupted;

@@ -116,10 +116,11 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
   }
-  nlohmann::ordered_json summary{{"total", results_.size()},
+  nlohmann::ordered_json summary{{"total", results_.size() + left_},
                                  {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
                                  {"cached", count(GEMVJIT_OUTCOME_CACHED)},
                                  {"failed", count(GEMVJIT_OUTCOME_FAILED)},
+                                 {"left", left_},
                                  {"seconds", std::round(seconds * 1000) / 1000}};
   for (const auto& [name, value] : unusual_counters(stats)) {
     if (value != 0) summary[name] = value;
@@ -164,8 +165,10 @@ std::string Results::summary(double seconds) const {
     case WarmupMode::build:
       break;
   }
-  return fmt::format("{} kernels: {} compiled, {} cached, {} failed, in {}", total, count(GEMVJIT_OUTCOME_COMPILED),
-                     cached, count(GEMVJIT_OUTCOME_FAILED), human_seconds(seconds));
+  const std::string left = left_ == 0 ? "" : fmt::format(", {} left", left_);
+  return fmt::format("{} kernels: {} compiled, {} cached, {} failed{}, in {}", total + left_,
+                     count(GEMVJIT_OUTCOME_COMPILED), cached, count(GEMVJIT_OUTCOME_FAILED), left,
+                     human_seconds(seconds));
 }
 
 ExitCode Results::exit_code() const {
@@ -181,6 +184,7 @@ ExitCode Results::exit_code() const {
   if (mode_ == WarmupMode::check && any_status(GEMVJIT_ENTRY_DAMAGED)) return exit_entry_damaged;
   if (count(GEMVJIT_OUTCOME_FAILED) > 0) return exit_some_failed;
   if (mode_ == WarmupMode::check && count(GEMVJIT_OUTCOME_MISSING) > 0) return exit_not_warm;
+  if (left_ > 0) return exit_not_warm;
   return exit_done;
 }
 

@@ -32,6 +32,8 @@ class Results {
   const KernelResult& add(const gemvjit_kernel_info& kernel);
   // A problem that failed before it had a kernel; ignored where a kernel of it is reported already.
   void add_failed_problem(std::size_t index, const gemvjit_problem& problem, gemvjit_status status, std::string error);
+  // Kernels that were not begun for want of time.
+  void set_left(std::size_t left) { left_ = left; }
   // The order of the command line, whatever the order in which threads finished.
   void sort();
 
@@ -50,6 +52,7 @@ class Results {
   std::size_t count(gemvjit_outcome outcome) const;
 
   WarmupMode mode_;
+  std::size_t left_ = 0;
   std::vector<KernelResult> results_;
 };
 

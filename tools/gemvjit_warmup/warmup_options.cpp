@@ -18,7 +18,7 @@ constexpr const char* description =
 constexpr const char* footer =
     "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU, a\n"
     "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is "
-    "damaged (--check), 9 not fully warm (--check),\n"
+    "damaged (--check), 9 not fully warm (--check,\n--max-seconds),\n"
     "130 interrupted, finished work kept.\n"
     "Example: gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
 
@@ -59,7 +59,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.set_version_flag("--version", gemvjit_version());
 
   std::vector<std::string> shapes, archs, nts;
-  std::string pdl = "on", cache_dir;
+  std::string pdl = "on", cache_dir, shard;
   bool dry_run = false, check = false;
   app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant][:silu]; nvfp4 if not said (repeatable)")
       ->type_name("SHAPE")
@@ -82,6 +82,16 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.add_option("-j,--jobs", options.jobs, "kernels compiled at a time, of at most 500 MB each")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
+  CLI::Option* shard_option =
+      app.add_option("--shard", shard, "only the kernels of rank I of N, counted from 0: together all, each once")
+          ->type_name("I/N");
+  app.add_option("--max-seconds", options.max_seconds, "begin nothing more after so long; run again to go on")
+      ->type_name("SECONDS")
+      ->check([](const std::string& text) {  // CLI::Range would let "nan" pass
+        double seconds = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, seconds);
+        return is_number && seconds >= 1e-3 && seconds <= 1e9 ? "" : "not in 0.001 to 1000000000: " + printable(text);
+      });
   CLI::Option* dry_option = app.add_flag("--dry-run", dry_run, "name the kernels, look up and compile nothing");
   app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
   app.add_flag("--tuned-only", options.tuned_only, "leave out shapes without a measured configuration");
@@ -105,6 +115,13 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   if (const std::string problem = read_nts(nts, options.nts); !problem.empty()) return usage_error(problem);
   for (const std::string& model : options.models) {
     if (model.empty()) return usage_error("--model is empty; name a folder or a .safetensors file");
+  }
+  if (*shard_option) {
+    const std::optional<Shard> parsed = parse_shard(shard);
+    if (!parsed) {
+      return usage_error(fmt::format("--shard {}: accepted: I/N with 0 <= I < N <= 4096, as 0/8", printable(shard)));
+    }
+    options.shard = *parsed;
   }
   if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
   if (*cache_option) options.cache_dir = cache_dir;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/common/shape_spec.h"
+#include "tools/gemvjit_warmup/shard.h"
 
 namespace gemvjit::tools {
 
@@ -21,6 +22,8 @@ struct WarmupOptions {
   std::optional<std::string> cache_dir;
   int jobs = 0;  // 0: the library's default
   WarmupMode mode = WarmupMode::build;
+  Shard shard;             // of the kernels; all if not said
+  double max_seconds = 0;  // 0: no limit
   bool tuned_only = false;
   bool json = false;
   bool quiet = false;

@@ -9,7 +9,7 @@ using nlohmann::json;
 using WarmupSummary = CliTest;
 
 TEST_F(WarmupSummary, NamesWhatIsUnusualAndNothingElse) {
-  const std::vector<std::string> usual{"cached", "compiled", "failed", "seconds", "total"};
+  const std::vector<std::string> usual{"cached", "compiled", "failed", "left", "seconds", "total"};
   const auto names = [](const json& object) {
     std::vector<std::string> found;
     for (const auto& [name, value] : object.items()) found.push_back(name);

@@ -86,14 +86,14 @@ Nearest find_nearest(const std::vector<Layer>& layers, const EntryId& wanted) {
   return nearest;
 }
 
-ExitCode load_layers(const CacheArguments& arguments, std::vector<Layer>& layers) {
+ExitCode load_layers(const CacheArguments& arguments, Cubins cubins, std::vector<Layer>& layers) {
   Layer local{choose_cache_folder(arguments).path, "writable", {}, ""};
-  if (const ExitCode code = load_entries(arguments, local.entries, Cubins::drop); code != exit_done) return code;
+  if (const ExitCode code = load_entries(arguments, local.entries, cubins); code != exit_done) return code;
   layers.push_back(std::move(local));
   for (LayerView& view : open_layers()) {
     std::vector<ListedEntry> entries = list_layer(view);
     for (ListedEntry& listed : entries) {
-      if (listed.entry) listed.entry->cubin.bytes = {};
+      if (listed.entry && cubins == Cubins::drop) listed.entry->cubin.bytes = {};
     }
     layers.push_back({view.path, view.kind(), std::move(entries), view.problem.message()});
   }
@@ -201,7 +201,8 @@ ExitCode explain_key(const CacheArguments& arguments) {
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<Layer> layers;
-  if (const ExitCode code = load_layers(arguments, layers); code != exit_done) return code;
+  const Cubins cubins = signatures->asks_for_entries() ? Cubins::keep : Cubins::drop;  // signatures cover them
+  if (const ExitCode code = load_layers(arguments, cubins, layers); code != exit_done) return code;
   KernelKey key;
   if (const ExitCode code = find_key(layers, arguments.selectors.front(), key); code != exit_done) return code;
   const auto recipe = specialize(key);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -88,7 +89,15 @@ class Limited final : public CubinStore {
  private:
   bool is_limited() const { return !inner_->root().empty(); }
   void use(const EntryId& id);
-  Status reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present);
+  struct Reservation {
+    Status status;
+    std::uint64_t more = 0;   // bytes that it takes beyond what is there
+    std::uint64_t scans = 0;  // the ledger's, when it was made
+  };
+  void scan(Usage& usage, const std::vector<CachedFile>& files) const;
+  void with_usage(const std::function<void(Usage&)>& change) const;
+  Reservation reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present);
+  void settle(const Entry& entry, const Reservation& reservation, bool written);
   void make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest);
   void warn_once(bool& warned, const std::string& message);
 
@@ -122,12 +131,24 @@ void Limited::warn_once(bool& warned, const std::string& message) {
   log_.warning("{}", message);
 }
 
+// The ledger's; where it cannot be locked, one of a scan for this time alone.
+void Limited::with_usage(const std::function<void(Usage&)>& change) const {
+  if (ledger_.update(lock_patience_ms, change)) return;
+  Usage alone;
+  change(alone);
+}
+
+void Limited::scan(Usage& usage, const std::vector<CachedFile>& files) const {
+  usage.total_bytes = bytes_of(files);
+  usage.scanned_at = hooks_.now();
+  ++usage.scans;
+}
+
 // Evicts until `bytes` more leave a tenth of the cap free, as far as what is not in use allows.
 void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest) {
   auto files = scan_cache(inner_->root());
   if (!files) return;
-  usage.total_bytes = bytes_of(*files);
-  usage.scanned_at = hooks_.now();
+  scan(usage, *files);
   if (usage.total_bytes + bytes <= limit_.max_bytes) return;  // the ledger was behind
   const std::uint64_t room = limit_.max_bytes / 10 * 9;
   sort_by_use(*files);
@@ -145,20 +166,21 @@ void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_di
   }
 }
 
-Status Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present) {
+Limited::Reservation Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present) {
   const std::uint64_t digest = digest_bits_of(entry.id);
   bool full = false, thrashed = false;
-  (void)ledger_.update(lock_patience_ms, [&](Usage& usage) {
+  Reservation made;
+  made.more = bytes - std::min(bytes, present);
+  with_usage([&](Usage& usage) {
     const std::int64_t now = hooks_.now();
     if (usage.scanned_at == 0 || now - usage.scanned_at > scan_is_old_after || usage.scanned_at > now) {
-      const auto files = scan_cache(inner_->root());
-      if (files) usage.total_bytes = bytes_of(*files), usage.scanned_at = now;
+      if (const auto files = scan_cache(inner_->root())) scan(usage, *files);
     }
     thrashed = usage.was_evicted_since(digest, now - thrash_seconds);
-    const std::uint64_t more = bytes - std::min(bytes, present);
-    if (usage.total_bytes + more > limit_.max_bytes) make_room(usage, more, digest);
-    full = usage.total_bytes + more > limit_.max_bytes;
-    if (!full) usage.total_bytes += more;
+    if (usage.total_bytes + made.more > limit_.max_bytes) make_room(usage, made.more, digest);
+    full = usage.total_bytes + made.more > limit_.max_bytes;
+    if (!full) usage.total_bytes += made.more;
+    made.scans = usage.scans;
   });
   if (thrashed) {
     {
@@ -170,15 +192,34 @@ Status Limited::reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t p
                           "cap of {} bytes is too small for what is used (said once)",
                           entry.id.key.text(), thrash_seconds / 60, limit_.max_bytes));
   }
-  if (!full) return Status::ok();
-  return {StatusCode::cache_not_writable,
-          fmt::format("the cache {} is at its cap of {} bytes and all of it is in use", root(), limit_.max_bytes)};
+  if (full) {
+    made.status = {StatusCode::cache_not_writable,
+                   fmt::format("the cache {} is at its cap of {} bytes and all of it is "
+                               "in use",
+                               root(), limit_.max_bytes)};
+  }
+  return made;
+}
+
+// After the write. What was not written is given back. A scan since the reservation did not know of it, and may have
+// let others write in its place: then it is counted now, perhaps for the second time, and whoever is over the cap scans
+// again.
+void Limited::settle(const Entry& entry, const Reservation& reservation, bool written) {
+  if (written && ledger_.read().scans == reservation.scans) return;
+  with_usage([&](Usage& usage) {
+    const bool forgotten = usage.scans != reservation.scans;
+    if (!written && !forgotten) usage.total_bytes -= std::min(usage.total_bytes, reservation.more);
+    if (!written || !forgotten) return;
+    usage.total_bytes += reservation.more;
+    if (usage.total_bytes > limit_.max_bytes) make_room(usage, 0, digest_bits_of(entry.id));
+  });
 }
 
 Status Limited::put(const Entry& entry, Replace replace) {
   if (!is_limited()) return inner_->put(entry, replace);
   const std::uint64_t bytes = entry.cubin.bytes.size() + entry_overhead;
-  Status status;
+  Reservation reservation;
+  Status& status = reservation.status;
   if (hooks_.free_bytes(root()) < limit_.keep_free_bytes + bytes) {
     status = {StatusCode::cache_not_writable, fmt::format("writing to the cache {} would leave less than {} bytes free",
                                                           root(), limit_.keep_free_bytes)};
@@ -187,7 +228,7 @@ Status Limited::put(const Entry& entry, Replace replace) {
     (void)make_directories(version_directory(root()));
     struct stat info {};
     const bool there = ::lstat(path_of(entry.id).c_str(), &info) == 0;
-    status = reserve(entry, bytes, there ? static_cast<std::uint64_t>(info.st_size) : 0);
+    reservation = reserve(entry, bytes, there ? static_cast<std::uint64_t>(info.st_size) : 0);
   }
   if (!status) {
     {
@@ -198,10 +239,7 @@ Status Limited::put(const Entry& entry, Replace replace) {
     return status;
   }
   status = inner_->put(entry, replace);
-  if (!status && limit_.max_bytes != 0) {
-    (void)ledger_.update(lock_patience_ms,
-                         [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, bytes); });
-  }
+  if (limit_.max_bytes != 0) settle(entry, reservation, status.is_ok());
   return status;
 }
 
@@ -300,6 +338,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     (void)UsageLedger(usage_ledger_path(root)).update(lock_patience_ms, [&](Usage& usage) {
       usage.total_bytes = total;
       usage.scanned_at = request.now;
+      ++usage.scans;
     });
   }
   if (request.other_versions) collect_other_versions(root, request, result);

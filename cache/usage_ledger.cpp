@@ -19,7 +19,7 @@
 namespace gemvjit {
 namespace {
 
-constexpr char magic[] = "GEMVUSE\n";
+constexpr char magic[] = "GEMVUSE2";
 constexpr std::size_t magic_size = 8;
 
 // Fields in the order of the header comment.
@@ -29,6 +29,7 @@ Bytes encode(const Usage& usage) {
   out.raw(magic, magic_size);
   out.number(usage.total_bytes);
   out.number(usage.scanned_at);
+  out.number(usage.scans);
   out.number(usage.next);
   for (const Usage::Evicted& one : usage.evicted) out.number(one.digest), out.number(one.when);
   const Digest digest = Sha256::of(bytes.data(), bytes.size());
@@ -45,6 +46,7 @@ std::optional<Usage> decode(const Bytes& bytes) {
   FieldReader in(bytes.data() + magic_size, body - magic_size);
   in.number(usage.total_bytes);
   in.number(usage.scanned_at);
+  in.number(usage.scans);
   in.number(usage.next);
   for (Usage::Evicted& one : usage.evicted) in.number(one.digest), in.number(one.when);
   return usage;

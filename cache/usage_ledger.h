@@ -1,8 +1,8 @@
 // UsageLedger: how many bytes a cache folder holds and what was evicted from it lately, in one small file that all
 // processes share under a kernel lock, so that a cap holds for all of them without reading the folder at each write.
 //
-//   <root>/v1/usage := "GEMVUSE\n" total:u64 scanned_at:i64 next:u64 evicted[128]:{digest:u64 when:i64} checksum:32
-//   bytes
+//   <root>/v1/usage := "GEMVUSE2" total:u64 scanned_at:i64 scans:u64 next:u64 evicted[128]:{digest:u64 when:i64}
+//   checksum:32 bytes
 //
 // It is advice: a lost, torn or foreign ledger is made anew from a scan, and where no lock can be had nothing is kept.
 #pragma once
@@ -21,6 +21,7 @@ struct Usage {
   };
   std::uint64_t total_bytes = 0;
   std::int64_t scanned_at = 0;  // unix seconds; 0: never
+  std::uint64_t scans = 0;      // so many so far; each forgets what was reserved and is not written yet
   std::uint64_t next = 0;       // where the next eviction is noted
   std::array<Evicted, 128> evicted{};
 

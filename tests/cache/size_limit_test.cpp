@@ -133,6 +133,17 @@ TEST_F(SizeLimitTest, ALostOrTornLedgerIsMadeAnew) {
   }
 }
 
+TEST_F(SizeLimitTest, ALedgerThatCannotBeOpenedCostsAScanAndNotTheCap) {
+  const std::uint64_t cap = 4 * kPayload + 20'000;
+  std::filesystem::create_directories(version_directory(root_) + "/usage");
+  const auto store = open(cap);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(store->put(make_entry(i)));
+    EXPECT_LE(entry_bytes(root_), cap) << i;
+  }
+  EXPECT_GT(store->stats().evictions, 0u);
+}
+
 TEST_F(SizeLimitTest, FilesThatOthersRemovedAreNoticedBeforeAnythingIsEvicted) {
   const auto store = open(4 * kPayload + 20'000);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(store->put(make_entry(i)));

@@ -200,12 +200,15 @@ void show_errors(const Results& results) {
   }
 }
 
-void print_results(gemvjit_context* context, const WarmupOptions& options, const Results& results, double seconds) {
+void print_results(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list,
+                   const Results& results, double seconds) {
   if (options.json) {
     gemvjit_stats_data stats{};
     stats.struct_size = sizeof stats;
     (void)gemvjit_stats(context, &stats);
-    print_json(results.json(seconds, stats));
+    nlohmann::ordered_json document = results.json(seconds, stats);
+    if (!list.models.empty()) document["models"] = list.models;
+    print_json(document);
   } else {
     const char* folder = gemvjit_cache_dir(context);
     fmt::print("{}{}; cache {}\n", results.table(), results.summary(seconds), *folder != 0 ? folder : "in memory only");
@@ -241,7 +244,7 @@ int run(const WarmupOptions& options) {
 
   reporter.results.sort();
   reporter.results.set_left(reporter.left);
-  print_results(context.get(), options, reporter.results, seconds);
+  print_results(context.get(), options, list, reporter.results, seconds);
   show_errors(reporter.results);
   if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
     reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on", options.max_seconds,

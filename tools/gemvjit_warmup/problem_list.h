@@ -1,6 +1,7 @@
 // ProblemList: the command line's shapes and models, times targets, nt and pdl, as the library's problems.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct ProblemList {
   // so it is neither copied nor changed.
   std::vector<std::string> archs;
   std::vector<gemvjit_problem> problems;
-  std::vector<std::string> notes;  // what was left out and why, for stderr
+  std::vector<std::string> notes;              // what was left out and why, for stderr
+  std::vector<nlohmann::ordered_json> models;  // what is told of each --model, for --json
 
   ProblemList() = default;
   ProblemList(const ProblemList&) = delete;

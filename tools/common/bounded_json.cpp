@@ -60,8 +60,11 @@ std::string without_python_numbers(std::string_view text) {
   bool in_string = false;
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (in_string) {
-      if (result[i] == '\\') ++i;
-      if (i < result.size() && result[i] == '"') in_string = false;
+      if (result[i] == '\\') {
+        ++i;  // whatever is escaped ends no string
+      } else if (result[i] == '"') {
+        in_string = false;
+      }
       continue;
     }
     if (result[i] == '"') in_string = true;

@@ -34,14 +34,6 @@ bool has_part(const std::string& module, const std::vector<std::string>& words) 
                      [&](const std::string& word) { return dotted.find("." + word + ".") != std::string::npos; });
 }
 
-// Embeddings, norms and convolutions are no linear layers, so that no rule for them is no news.
-bool is_other_kind(const CheckpointModule& module) {
-  const std::size_t dot = module.name.rfind('.');
-  const std::string own = dot == std::string::npos ? module.name : module.name.substr(dot + 1);
-  return own.find("embed") != std::string::npos || own.find("norm") != std::string::npos ||
-         own.find("conv") != std::string::npos || own == "wte";
-}
-
 class Matcher {
  public:
   Matcher(const ModelRules& rules, const ModelConfig& config, const EngineRules& engine)
@@ -57,7 +49,7 @@ class Matcher {
         ++result_.foreign;
       } else if (place(module)) {
         result_.matched.push_back(&module);
-      } else if (!is_other_kind(module)) {
+      } else if (!is_other_kind(module.name)) {
         result_.unmatched.push_back(&module);
       }
     }

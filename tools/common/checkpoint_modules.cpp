@@ -84,6 +84,13 @@ std::optional<std::string> module_of(const Tensor& tensor) {
 
 }  // namespace
 
+bool is_other_kind(std::string_view module) {
+  const std::size_t dot = module.rfind('.');
+  const std::string_view own = dot == std::string_view::npos ? module : module.substr(dot + 1);
+  const auto has = [&](std::string_view word) { return own.find(word) != std::string_view::npos; };
+  return has("embed") || has("norm") || has("conv") || own == "wte";
+}
+
 std::vector<CheckpointModule> find_modules(const std::vector<Tensor>& tensors) {
   TensorMap by_name;
   for (const Tensor& tensor : tensors) by_name[tensor.name] = &tensor;

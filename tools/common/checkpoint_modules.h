@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/common/linear_layers.h"
@@ -24,5 +25,8 @@ struct CheckpointModule {
 // Of `tensors` sorted by name, which have to outlive the result: those of two dimensions or, where experts are stacked,
 // three, that are called X.weight, X.weight_packed, X_blocks (MXFP4), or X alone if stacked. Sorted by name.
 std::vector<CheckpointModule> find_modules(const std::vector<Tensor>& tensors);
+
+// Whether the last part of a module's name says embedding, norm or convolution: no linear layer.
+bool is_other_kind(std::string_view module);
 
 }  // namespace gemvjit::tools

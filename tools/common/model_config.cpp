@@ -56,7 +56,9 @@ const json* ModelConfig::find(std::string_view field) const {
 Result<std::int64_t> ModelConfig::size(std::string_view field) const {
   const json* value = find(field);
   if (value == nullptr) return Status(StatusCode::not_found, fmt::format("config.json has no {}", field));
-  const bool in_range = value->is_number_unsigned() && value->get<std::uint64_t>() <= largest_size;
+  const bool in_range = value->is_number_unsigned() ? value->get<std::uint64_t>() <= largest_size
+                                                    : value->is_number_integer() && value->get<std::int64_t>() >= 0 &&
+                                                          value->get<std::int64_t>() <= largest_size;
   if (!in_range) {
     return Status(StatusCode::invalid_argument,
                   fmt::format("config.json: {} is {}, no size", field,

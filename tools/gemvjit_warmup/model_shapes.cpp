@@ -194,7 +194,9 @@ Status examine(const std::vector<Tensor>& tensors, const ModelRequest& request, 
   if (rules == nullptr) {
     add_tensors(tensors, request, verdict, result);
     std::vector<const CheckpointModule*> all_modules;
-    for (const CheckpointModule& module : modules) all_modules.push_back(&module);
+    for (const CheckpointModule& module : modules) {
+      if (!is_other_kind(module.name)) all_modules.push_back(&module);
+    }
     say_quantization(config, all_modules, result);
   } else {
     const CheckpointLayers layers = match_layers(modules, *rules, config, engine);

@@ -21,7 +21,7 @@ namespace gemvjit {
 namespace {
 
 constexpr int lock_patience_ms = 5000;
-constexpr std::int64_t scan_is_old_after = 24 * 3600;  // files may come and go without the ledger
+constexpr std::int64_t scan_is_old_after = std::int64_t{24} * 3600;  // files may come and go without the ledger
 constexpr std::int64_t thrash_seconds = 600;
 constexpr std::uint64_t entry_overhead = 1024;  // more than an entry's header takes
 

@@ -23,7 +23,7 @@
 namespace gemvjit {
 namespace {
 
-constexpr std::size_t file_limit = 64 * 1024;
+constexpr std::size_t file_limit = std::size_t{64} * 1024;
 constexpr int max_reopenings = 100;  // somebody removes the file again and again: do without
 
 bool write_at(int fd, const void* data, std::size_t size, off_t offset) {

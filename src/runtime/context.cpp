@@ -35,7 +35,7 @@ class RefusedFolder final : public CubinStore {
 };
 
 // Memory only where there is no folder, or one that another user could have put kernels into.
-std::unique_ptr<CubinStore> open_store(const ContextOptions& options, Log log) {
+std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log& log) {
   if (options.cache_dir.empty()) return make_memory_store();
   if (const Status safe = check_cache_root(options.cache_dir, options.cache_trust); !safe) {
     log.warning("{}; kernels are kept in memory only", safe.message());

@@ -99,6 +99,10 @@ std::string choose_folder(const std::optional<std::string>& requested, const Opt
 
 std::span<const OptionRow> option_rows() { return rows; }
 
+const OptionRow& option_row(std::string_view name) {
+  return *std::find_if(std::begin(rows), std::end(rows), [&](const OptionRow& row) { return row.name == name; });
+}
+
 EnvironmentReader process_environment() {
   return [](const char* variable) -> std::optional<std::string> {
     const char* value = std::getenv(variable);

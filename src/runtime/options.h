@@ -1,5 +1,5 @@
-// Run-time options: one table, one reading of the environment, one order: default < environment < what the caller set.
-// This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
+// Run-time options: one table, one reading of the environment, one order: default < configuration files (settings.h) <
+// environment < what the caller set. This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
 // src/cuda.
 //
 // docs/configuration.md shows the same table; a test holds the two together.
@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/root_safety.h"
@@ -48,6 +49,7 @@ struct OptionRow {
   const char* text;
 };
 std::span<const OptionRow> option_rows();
+const OptionRow& option_row(std::string_view name);  // of a name that there is
 
 inline constexpr int device_current = -1;  // the current context's device, else device 0, else none
 inline constexpr int device_none = -2;     // never open libcuda

@@ -21,6 +21,7 @@ struct CacheArguments {
   bool other_versions = false;              // gc
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
+  bool origin = false;                      // config
   std::string sign_key;                     // export, sign
   std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
   std::string cubin;                        // disasm: where to write the cubin instead
@@ -38,6 +39,7 @@ ExitCode import_entries(const CacheArguments& arguments);
 ExitCode sign_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
 ExitCode disassemble_entry(const CacheArguments& arguments);
+ExitCode show_config(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
 
 }  // namespace gemvjit::tools

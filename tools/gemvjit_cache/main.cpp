@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "gemvjit/gemvjit.h"
+#include "src/runtime/settings.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
 
@@ -27,6 +28,7 @@ constexpr Command commands[] = {
     {"rm", "remove entries", remove_entries},
     {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
     {"path", "print the cache folder", show_path},
+    {"config", "the options as the library here takes them; --origin: and where each comes from", show_config},
     {"doctor", "what the library finds here: cache, NVRTC, driver, tuning tables; exit 5 if of no use", run_doctor},
 };
 
@@ -106,6 +108,8 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         .add_flag("--repair", arguments.repair, "remove what is damaged in the cache folder; layers stay as they are")
         ->needs(deep);
   }
+  if (name == "config")
+    command.add_flag("--origin", arguments.origin, "and what said so: a variable, a file, or nothing");
   if (name == "stats") command.add_flag("--prometheus", arguments.prometheus, "in Prometheus's text format");
   if (name == "rm") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests")
@@ -139,8 +143,15 @@ int run(int argc, char** argv) {
     }
     arguments.cache_dir = cache_dir;
   }
+  const auto settings = process_settings();
   for (const Command& command : commands) {
-    if (app.get_subcommand(command.name)->parsed()) return command.run(arguments);
+    if (!app.get_subcommand(command.name)->parsed()) continue;
+    // The doctor has it in its report.
+    if (!settings && command.run != run_doctor) {
+      complain(settings.status().message());
+      return exit_usage;
+    }
+    return command.run(arguments);
   }
   return exit_usage;
 }

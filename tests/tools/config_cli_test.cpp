@@ -18,7 +18,8 @@ class ConfigCli : public CliTest {
   }
   void write(const std::string& text) const { write_text(file_, text); }
   json option(const std::string& name, std::vector<std::string> arguments = {"config", "--json"}) const {
-    for (const json& one : document(cache(std::move(arguments)))["options"]) {
+    const json shown = document(cache(std::move(arguments)));
+    for (const json& one : shown["options"]) {
       if (one["option"] == name) return one;
     }
     return {};

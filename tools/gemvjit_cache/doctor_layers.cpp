@@ -14,7 +14,7 @@
 #include "src/runtime/options.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
-#include "tools/gemvjit_cache/layers.h"
+#include "tools/cache_view/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {

@@ -164,6 +164,7 @@ TEST_F(IsolatedWarmup, ASignalKeepsWhatIsFinished) {
   Program program(all, environment_);
   const pid_t worker = hanging_worker(folder_.path("pid"));
   ASSERT_GT(worker, 0);
+  ::kill(worker, SIGINT);  // as from a terminal, which tells all of its processes
   program.send(SIGTERM);
   const ProgramOutput output = program.wait();
   EXPECT_EQ(output.exit_code, 130) << output.err;

@@ -37,7 +37,8 @@ class PlanCli : public CliTest {
   }
   static std::vector<std::string> keys_of_plan(const std::string& path) {
     std::vector<std::string> keys;
-    for (const auto& kernel : json::parse(read_text(path))["keys"]) keys.push_back(kernel["key"]);
+    const json plan = json::parse(read_text(path));
+    for (const auto& kernel : plan["keys"]) keys.push_back(kernel["key"]);
     return keys;
   }
   void replace_in(const std::string& path, const std::string& what, const std::string& by) const {
@@ -193,8 +194,12 @@ TEST_F(PlanCli, ADryRunSaysWhereEachComesFromAndHowLongTheRestTakes) {
     EXPECT_EQ(result["status"], "planned");
     EXPECT_EQ(result["error"], "");
     ++from[result["from"]];
-    if (result["from"] == "layer") EXPECT_EQ(result["from_place"], layer);
-    if (result["from"] == "cache") EXPECT_EQ(result["from_place"], cache_dir_);
+    if (result["from"] == "layer") {
+      EXPECT_EQ(result["from_place"], layer);
+    }
+    if (result["from"] == "cache") {
+      EXPECT_EQ(result["from_place"], cache_dir_);
+    }
   }
   EXPECT_EQ(from, (std::map<std::string, int>{{"layer", 2}, {"cache", 1}, {"compile", 2}}));
   const json& forecast = plan["summary"]["forecast"];

@@ -20,7 +20,9 @@ constexpr const char* footer =
     "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is "
     "damaged (--check), 9 not fully warm (--check,\n--max-seconds),\n"
     "130 interrupted, finished work kept.\n"
-    "Example: gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
+    "Examples:\n"
+    "  gemvjit-warmup --plan plan.json --check    # after --dry-run --plan-out plan.json elsewhere\n"
+    "  gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
 
 template <typename T>
 void drop_repeats(std::vector<T>& values) {

@@ -71,10 +71,10 @@ TEST_F(KeysTest, OneThatIsNoneFailsAlone) {
   foreign.replace(foreign.find("-f") + 2, 1, "f");  // flags that no version makes
   const char* keys[] = {"nonsense", foreign.c_str(), nullptr, good.c_str(), good.c_str()};
   gemvjit_status statuses[5];
-  gemvjit_warmup_options options{};
-  options.struct_size = sizeof options;
-  options.problem_status = statuses;
-  EXPECT_EQ(gemvjit_warmup_keys(context, keys, 5, &options), GEMVJIT_INVALID_ARGUMENT);
+  gemvjit_warmup_options run{};
+  run.struct_size = sizeof run;
+  run.problem_status = statuses;
+  EXPECT_EQ(gemvjit_warmup_keys(context, keys, 5, &run), GEMVJIT_INVALID_ARGUMENT);
   EXPECT_NE(std::string(gemvjit_last_error()).find("nonsense"), std::string::npos) << gemvjit_last_error();
   EXPECT_EQ(statuses[0], GEMVJIT_INVALID_ARGUMENT);
   EXPECT_NE(statuses[1], GEMVJIT_OK);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Times a warmup of Llama-3.1-70B at TP 1, 2, 4 and 8, both families, nt 1, 2 and 4, for one target: cold, warm, --check
-# of 100 and 1000 keys. Wall and user time, since the machine may be busy. Needs NVRTC, no GPU.
+# Times a warmup of Llama-3.1-70B at TP 1, 2, 4 and 8, both families, nt 1, 2 and 4, for one target: cold, warm, --check;
+# then --check of 100 and 1000 keys (which compiles 1000 kernels more). Wall and user time, since the machine may be
+# busy. Needs NVRTC, no GPU.
 #
 #   tools/measure_warmup.sh BUILD [ARCH [JOBS]]      BUILD/bin holds the tools; sm_90a and 2 if not said
 #
@@ -49,7 +50,7 @@ timed "warm" "$warmup" --plan "$folder/plan.json" -j "$jobs" -q
 timed "check" "$warmup" --plan "$folder/plan.json" --check -q
 timed "dry run" "$warmup" --plan "$folder/plan.json" --dry-run -q
 
-# Many keys: the same shapes under other N, told missing against the entries that are there.
+# Many keys: BF16 weights of N = 8, 16, ... once all missing, beside the entries from above, and once all there.
 for count in 100 1000; do
   set --
   n=0
@@ -57,6 +58,12 @@ for count in 100 1000; do
     n=$((n + 1))
     set -- "$@" --shape "$((n * 8))x8192:bf16"
   done
-  "$warmup" "$@" --nt 1 --arch "$arch" --dry-run --plan-out "$folder/plan-$count.json" -q > /dev/null
-  timed "check of $count keys, all missing" sh -c "'$warmup' --plan '$folder/plan-$count.json' --check -q; [ \$? -eq 9 ]"
+  plan="$folder/plan-$count.json"
+  "$warmup" "$@" --nt 1 --arch "$arch" --dry-run --plan-out "$plan" -q > /dev/null
+  timed "check of $count keys, most of them missing" sh -c "'$warmup' --plan '$plan' --check -q; [ \$? -eq 9 ]"
+done
+export GEMVJIT_CACHE_DIR="$folder/many"
+"$warmup" --plan "$folder/plan-1000.json" -j "$jobs" -q > /dev/null
+for count in 100 1000; do
+  timed "check of $count keys, all there" "$warmup" --plan "$folder/plan-$count.json" --check -q
 done

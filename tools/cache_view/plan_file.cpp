@@ -59,7 +59,7 @@ std::string text_of(const json& value, const std::string& place) {
 }
 
 std::string hex_of(const json& value, const std::string& place) {
-  const std::string text = text_of(value, place);
+  std::string text = text_of(value, place);
   if (!parse_digest(text)) {
     fail(fmt::format("{} is \"{}\"; it must be 64 lower-case hex digits", place, printable(text)));
   }
@@ -165,13 +165,7 @@ void cut_sources(std::vector<std::string>& sources) {
 
 std::optional<Digest> parse_digest(std::string_view hex) {
   Digest digest{};
-  if (hex.size() != 2 * digest.size()) return std::nullopt;
-  for (std::size_t i = 0; i < hex.size(); ++i) {
-    const char c = hex[i];
-    const bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit && (c < 'a' || c > 'f')) return std::nullopt;
-    digest[i / 2] = static_cast<std::uint8_t>(digest[i / 2] << 4 | (is_digit ? c - '0' : c - 'a' + 10));
-  }
+  if (!from_hex(hex, digest) || to_hex(digest) != hex) return std::nullopt;  // upper case is another text
   return digest;
 }
 

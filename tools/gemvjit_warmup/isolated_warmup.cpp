@@ -50,9 +50,10 @@ struct Slot {
 
 class IsolatedRun {
  public:
-  IsolatedRun(gemvjit_context* context, const IsolationOptions& options) : context_(context), options_(options) {
-    settings_ = {gemvjit_cache_dir(context), options.log_level, options.memory_mb, ::getpid()};
-  }
+  IsolatedRun(gemvjit_context* context, const IsolationOptions& options)
+      : context_(context),
+        options_(options),
+        settings_{gemvjit_cache_dir(context), options.log_level, options.memory_mb, ::getpid()} {}
 
   gemvjit_status run(const ProblemList& list) {
     const gemvjit_status checked = check_kernels(context_, list, on_checked, this);
@@ -221,13 +222,13 @@ class IsolatedRun {
     if (!names) return;
     const std::string prefix = fmt::format("{}{}-", temporary_file_prefix, pid);
     for (const std::string& name : *names) {
-      if (name.starts_with(prefix)) (void)remove_file(folder + "/" + name);
+      if (name.starts_with(prefix)) (void)remove_file(fmt::format("{}/{}", folder, name));
     }
   }
 
   gemvjit_context* context_;
   const IsolationOptions& options_;
-  WorkerSettings settings_;
+  const WorkerSettings settings_;
   std::vector<Kernel> cached_;
   std::deque<Kernel> waiting_;
   std::vector<Slot> slots_;

@@ -42,6 +42,7 @@ Result<WorkerProcess> WorkerProcess::start(const std::vector<std::string>& argum
   std::vector<std::string> texts{"gemvjit-warmup"};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(texts.size() + 1);
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
 
@@ -76,14 +77,11 @@ WorkerProcess& WorkerProcess::operator=(WorkerProcess&& other) noexcept {
 }
 
 WorkerProcess::~WorkerProcess() {
-  if (pid_ > 0) {
-    (void)wait();
-  } else {
-    close_pipes();
-  }
+  close_pipes();
+  (void)reap();
 }
 
-void WorkerProcess::close_pipes() {
+void WorkerProcess::close_pipes() noexcept {
   close_fd(key_fd_);
   close_fd(reply_fd_);
 }
@@ -122,16 +120,22 @@ void WorkerProcess::kill() {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
-std::string WorkerProcess::wait() {
-  close_pipes();
-  if (pid_ <= 0) return "had not begun";
+// The status that waitpid gave; -1 where there is no process to wait for.
+int WorkerProcess::reap() noexcept {
+  if (pid_ <= 0) return -1;
   int status = 0;
   pid_t ended = -1;
   do {
     ended = ::waitpid(pid_, &status, 0);
   } while (ended < 0 && errno == EINTR);
   pid_ = -1;
-  if (ended < 0) return "ended in an unknown way";
+  return ended < 0 ? -1 : status;
+}
+
+std::string WorkerProcess::wait() {
+  close_pipes();
+  const int status = reap();
+  if (status < 0) return "ended in an unknown way";
   if (!WIFSIGNALED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return fmt::format("was ended by signal {} ({}){}", signal, ::strsignal(signal),

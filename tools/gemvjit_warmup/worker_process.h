@@ -16,7 +16,7 @@ namespace gemvjit::tools {
 
 class WorkerProcess {
  public:
-  // `arguments` without the program's name. io_error, resource by resource, where no process can be made.
+  // `arguments` without the program's name. io_error where no process can be made.
   static Result<WorkerProcess> start(const std::vector<std::string>& arguments);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;
@@ -35,7 +35,8 @@ class WorkerProcess {
 
  private:
   WorkerProcess() = default;
-  void close_pipes();
+  void close_pipes() noexcept;
+  int reap() noexcept;
 
   pid_t pid_ = -1;
   int key_fd_ = -1, reply_fd_ = -1;

@@ -323,7 +323,8 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     const bool is_too_much = request.max_bytes && total > *request.max_bytes;
     const bool only_arch =
         !request.arch.empty() && !request.max_age_seconds && !request.max_bytes && !request.other_versions;
-    bool removed = is_asked_for && (is_old || is_too_much || only_arch);
+    const bool is_unwanted = request.is_unwanted && request.is_unwanted(file);
+    bool removed = is_asked_for && (is_old || is_too_much || only_arch || is_unwanted);
     if (removed && !request.dry_run) removed = remove_file(file.path).is_ok();
     if (removed) {
       total -= file.bytes;

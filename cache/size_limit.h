@@ -56,6 +56,8 @@ struct CollectRequest {
   // Also the entries' files of other format versions (<root>/v<number>, not this one's), which are otherwise left to
   // the versions that made them: with an age those not used for so long; without, and without a size, all of them.
   bool other_versions = false;
+  // Also what it says is not wanted, of the target; empty: nothing.
+  std::function<bool(const CachedFile& file)> is_unwanted;
   bool dry_run = false;
   std::int64_t now = 0;
 };

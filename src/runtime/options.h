@@ -36,7 +36,8 @@ namespace gemvjit {
     "file of the private key that new entries are signed with")                                                       \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
-  X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
+  X(compile_threads, "GEMVJIT_COMPILE_THREADS",                                                                       \
+    "number of cores, at most 8, at most one for each 0.5 GB of free memory",                                         \
     "kernels built at a time, 1 to 256; each uses at most 500 MB")                                                    \
   X(log_level, "GEMVJIT_LOG", "warning", "debug, info, warning, error or off")                                        \
   X(on_miss, "", "fail", "a launch that was not warmed: fail, or compile unless the stream captures or it is sealed") \

@@ -19,6 +19,9 @@ struct CacheArguments {
   std::string max_bytes, max_age, gc_arch;  // gc: as typed
   bool dry_run = false;                     // gc
   bool other_versions = false;              // gc
+  std::string keep_plan;                    // gc: a plan's file
+  bool all_archs = false;                   // gc: also targets that the plan has nothing of
+  bool any_digest = false;                  // gc: keep the plan's keys of whatever kernel sources
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
   bool origin = false;                      // config

@@ -15,7 +15,7 @@
 #include "src/runtime/settings.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
-#include "tools/gemvjit_cache/layers.h"
+#include "tools/cache_view/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {

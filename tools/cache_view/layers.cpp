@@ -1,4 +1,4 @@
-#include "tools/gemvjit_cache/layers.h"
+#include "tools/cache_view/layers.h"
 
 #include "src/runtime/options.h"
 #include "src/runtime/settings.h"

@@ -232,7 +232,8 @@ void show_errors(const Results& results) {
   }
 }
 
-void print_results(gemvjit_context* context, const WarmupOptions& options, Results& results, double seconds) {
+void print_results(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list, Results& results,
+                   double seconds) {
   const std::string folder = gemvjit_cache_dir(context);
   std::optional<Forecast> forecast;
   if (options.mode == WarmupMode::check) explain_misses(folder, results.all());
@@ -246,6 +247,7 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, Resul
     (void)gemvjit_stats(context, &stats);
     nlohmann::ordered_json document = results.json(seconds, stats);
     if (forecast) document["summary"]["forecast"] = forecast_json(*forecast);
+    if (!list.models.empty()) document["models"] = list.models;
     print_json(document);
   } else {
     fmt::print("{}{}{}; cache {}\n", results.table(),
@@ -293,7 +295,7 @@ int run(const WarmupOptions& options) {
 
   reporter.results.sort();
   reporter.results.set_left(reporter.left);
-  print_results(context.get(), options, reporter.results, seconds);
+  print_results(context.get(), options, list, reporter.results, seconds);
   show_errors(reporter.results);
   if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
     reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on", options.max_seconds,

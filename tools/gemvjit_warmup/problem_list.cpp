@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tools/common/printable.h"
+#include "tools/gemvjit_warmup/model_shapes.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -122,42 +123,20 @@ ExitCode check_arch(gemvjit_context* context, const std::string& arch, std::stri
 }
 
 // Adds the model's layers to the shapes. A model without any is an error of its own.
-ExitCode add_model(gemvjit_context* context, const std::string& path, const std::string& arch, ShapeSet& shapes,
-                   ProblemList& list, std::string& error) {
-  const Result<std::vector<Tensor>> tensors = read_model(path);
-  if (!tensors) {
-    error = tensors.status().message();
-    return tensors.status().code() == StatusCode::not_found ? exit_nothing_found : exit_usage;
-  }
-  const auto why_not = [&](WeightType type, std::int64_t n, std::int64_t k) -> std::string {
-    const auto family = type == WeightType::nvfp4 ? ShapeFamily::nvfp4 : ShapeFamily::bf16;
-    const gemvjit_problem problem = make_problem({.n = n, .k = k, .family = family}, arch);
+ExitCode add_model(gemvjit_context* context, const WarmupOptions& options, const std::string& path,
+                   const std::string& arch, ShapeSet& shapes, ProblemList& list, std::string& error) {
+  const ModelRequest request{.path = path, .engine = options.engine, .tps = options.tps, .scan = options.scan};
+  const auto verdict = [&](const ShapeSpec& shape) -> std::string {
+    const gemvjit_problem problem = make_problem(shape, arch);
     return gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK ? "" : gemvjit_last_error();
   };
-  const ModelLayers model = find_linear_layers(*tensors, why_not);
-  std::size_t minor = 0;
-  for (const SkippedTensor& tensor : model.skipped) {
-    minor += tensor.minor ? 1 : 0;
-    if (!tensor.minor) {
-      list.notes.push_back(fmt::format("skipped {} {} {}: {}", printable(tensor.name), printable(tensor.dtype),
-                                       tensor.shape, tensor.reason));
-    }
+  ModelShapes model;
+  if (const ExitCode code = make_model_shapes(request, verdict, model, error); code != exit_done) return code;
+  for (const ModelShape& wanted : model.shapes) {
+    shapes.add(wanted.shape, fmt::format("model {}: {}", model_name(path), without_numbers(wanted.layer)));
   }
-  if (minor > 0)
-    list.notes.push_back(fmt::format("skipped {} tensors with fewer than 2 dimensions (biases, norms)", minor));
-  list.notes.push_back(fmt::format("{}: {} linear layers", path, model.layers.size()));
-  if (model.layers.empty()) {
-    error =
-        fmt::format("model {}: none of its {} tensors is a linear layer that a kernel serves", path, tensors->size());
-    for (const std::string& note : list.notes) error += "\n  " + note;
-    return exit_nothing_found;
-  }
-  for (const LinearLayer& layer : model.layers) {
-    shapes.add({.n = layer.n,
-                .k = layer.k,
-                .family = layer.type == WeightType::nvfp4 ? ShapeFamily::nvfp4 : ShapeFamily::bf16},
-               fmt::format("model {}: {}", model_name(path), without_numbers(layer.name)));
-  }
+  list.notes.insert(list.notes.end(), model.notes.begin(), model.notes.end());
+  list.models.push_back(std::move(model.json));
   return exit_done;
 }
 
@@ -234,7 +213,7 @@ ExitCode make_problem_list(gemvjit_context* context, const WarmupOptions& option
   ShapeSet shapes;
   for (const ShapeSpec& shape : options.shapes) shapes.add(shape, "shape " + shape_text(shape));
   for (const std::string& model : options.models) {
-    const ExitCode code = add_model(context, model, list.archs.front(), shapes, list, error);
+    const ExitCode code = add_model(context, options, model, list.archs.front(), shapes, list, error);
     if (code != exit_done) return code;
   }
   for (const std::string& arch : list.archs) {

@@ -1,6 +1,7 @@
 // ProblemList: the command line's shapes and models, times targets, nt and pdl, as the library's problems.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct ProblemList {
   std::vector<std::string> keys;
   // Who wants each problem's, or key's, kernels: a shape as typed, a model and its layers, with * for numbers.
   std::vector<std::vector<std::string>> sources;
-  std::vector<std::string> notes;  // what was left out and why, for stderr
+  std::vector<std::string> notes;              // what was left out and why, for stderr
+  std::vector<nlohmann::ordered_json> models;  // what is told of each --model, for --json
 
   ProblemList() = default;
   ProblemList(const ProblemList&) = delete;

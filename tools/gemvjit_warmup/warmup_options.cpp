@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
@@ -51,6 +52,25 @@ std::string read_nts(const std::vector<std::string>& values, std::vector<int>& n
   return whole ? "" : "--nt: a value is empty; accepted: 1, 2 and 4, several joined by commas";
 }
 
+// Empty, or what is wrong with --tp.
+std::string read_tps(const std::vector<std::string>& values, std::vector<std::int64_t>& tps) {
+  constexpr const char* accepted = "accepted: whole numbers of 1 to 1024, several joined by commas";
+  std::vector<std::string> parts;
+  const bool whole = split_at_commas(values, parts);
+  for (const std::string& part : parts) {
+    int tp = 0;
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), tp);
+    if (code != std::errc() || end != part.data() + part.size() || tp < 1 || tp > 1024) {
+      return fmt::format("--tp {}: {}", printable(part), accepted);
+    }
+    tps.push_back(tp);
+  }
+  if (!whole) return fmt::format("--tp: a value is empty; {}", accepted);
+  if (tps.empty()) tps.push_back(1);
+  drop_repeats(tps);
+  return {};
+}
+
 }  // namespace
 
 bool WarmupOptions::wants_native() const { return std::find(archs.begin(), archs.end(), "native") != archs.end(); }
@@ -60,7 +80,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.footer(footer);
   app.set_version_flag("--version", gemvjit_version());
 
-  std::vector<std::string> shapes, archs, nts;
+  std::vector<std::string> shapes, archs, nts, tps;
   std::string pdl = "on", cache_dir, shard;
   bool dry_run = false, check = false;
   app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant][:silu]; nvfp4 if not said (repeatable)")
@@ -69,6 +89,13 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   app.add_option("--model", options.models, "folder of safetensors: every linear layer in it (repeatable)")
       ->type_name("DIR")
       ->allow_extra_args(false);
+  app.add_option("--tp", tps, "ranks of tensor parallelism that --model is for: 1,2,4,8; 1 if not said")
+      ->type_name("TPS")
+      ->allow_extra_args(false);
+  app.add_option("--engine", options.engine, "how --model is merged and padded; none (as stored) if not said")
+      ->type_name("vllm|sglang|trtllm|none")
+      ->check(CLI::IsMember({"vllm", "sglang", "trtllm", "none"}));
+  app.add_flag("--scan", options.scan, "read the scales of --model, too, and look for NaN");
   app.add_option("--arch", archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
       ->type_name("ARCHS")
       ->allow_extra_args(false);
@@ -144,6 +171,10 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
     return usage_error("--arch: a target is empty; accepted: native, or targets such as sm_90a, joined by commas");
   }
   if (const std::string problem = read_nts(nts, options.nts); !problem.empty()) return usage_error(problem);
+  if (const std::string problem = read_tps(tps, options.tps); !problem.empty()) return usage_error(problem);
+  if (options.models.empty() && (!tps.empty() || options.engine != "none" || options.scan)) {
+    return usage_error("--tp, --engine and --scan say how to take a --model, and there is none");
+  }
   for (const std::string& model : options.models) {
     if (model.empty()) return usage_error("--model is empty; name a folder or a .safetensors file");
   }

@@ -16,6 +16,9 @@ enum class PdlChoice { on, off, both };
 struct WarmupOptions {
   std::vector<ShapeSpec> shapes;
   std::vector<std::string> models;  // folders or files
+  std::string engine = "none";      // whose merging and padding --model follows
+  std::vector<std::int64_t> tps;    // tensor parallel sizes; {1} if not said
+  bool scan = false;                // read the scales of --model, too
   std::vector<std::string> archs;   // as written, without repeats; "native" among them or alone if none was named
   std::vector<int> nts;             // empty: all of a family
   PdlChoice pdl = PdlChoice::on;

@@ -15,7 +15,7 @@
 namespace gemvjit {
 namespace {
 
-constexpr std::size_t size_limit = 64 * 1024;
+constexpr std::size_t size_limit = std::size_t{64} * 1024;
 constexpr const char* file_variable = "GEMVJIT_CONFIG";
 
 std::string set_text(const EnvironmentReader& environment, const char* variable) {

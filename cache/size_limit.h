@@ -29,6 +29,7 @@ struct SizeLimit {
 struct SizeLimitHooks {
   std::function<std::int64_t()> now;                                 // unix seconds
   std::function<std::uint64_t(const std::string& path)> free_bytes;  // of the path's file system
+  int lock_patience_ms = 5000;  // for the ledger's lock; once it was waited for in vain, 0 for the next minute
 };
 
 // `inner` is a directory store (a store without a root is not limited). A put that finds no room answers
@@ -63,6 +64,7 @@ struct CollectRequest {
 };
 struct Collected {
   std::vector<CachedFile> removed;  // or, of a dry run, what would be
+  std::vector<Status> failed;       // of what was to be removed and is kept
   std::uint64_t kept_bytes = 0, removed_bytes = 0;
   std::uint64_t kept = 0;
 };

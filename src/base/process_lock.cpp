@@ -86,7 +86,11 @@ Status check_folder(const std::string& path, uid_t owner, mode_t forbidden) {
 
 Result<std::string> private_folder(const std::string& parent, const std::string& name, uid_t owner) {
   const std::string path = parent + "/" + name;
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return cannot("make the folder", path, errno);
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    (void)::chmod(path.c_str(), 0700);  // whatever the umask took
+  } else if (errno != EEXIST) {
+    return cannot("make the folder", path, errno);
+  }
   GEMVJIT_TRY(check_folder(path, owner, 0077));
   return path;
 }

@@ -39,9 +39,7 @@ Status refuse(const OptionRow& row, const std::string& from, const std::string& 
           fmt::format("{} \"{}\" is not accepted for {}: {}", from, value, row.name, row.text)};
 }
 
-int default_compile_threads() {
-  return default_compile_jobs(std::thread::hardware_concurrency(), free_host_memory());
-}
+int default_compile_threads() { return default_compile_jobs(std::thread::hardware_concurrency(), free_host_memory()); }
 
 Result<int> choose_compile_threads(const OptionRequest& request, const EnvironmentReader& environment) {
   const auto in_range = [](int threads) { return threads >= 1 && threads <= max_compile_threads; };

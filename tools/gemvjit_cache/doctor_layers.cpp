@@ -13,9 +13,9 @@
 #include "cache/bundle.h"
 #include "src/runtime/options.h"
 #include "src/runtime/settings.h"
+#include "tools/cache_view/layers.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
-#include "tools/cache_view/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {

@@ -1,7 +1,10 @@
 // gemvjit-cache gc: remove what was used least recently, by size, age or target; or all that a plan does not have.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -73,7 +76,7 @@ std::string keep_plan_only(const CacheArguments& arguments, CollectRequest& requ
   std::string warning;
   const Result<Plan> plan = read_fitting_plan(arguments.keep_plan, arguments.any_digest, warning);
   if (!plan) return plan.status().message();
-  if (!warning.empty()) fmt::print(stderr, "gemvjit-cache: warning: {}\n", warning);
+  if (!warning.empty()) say(fmt::format("gemvjit-cache: warning: {}\n", warning));
   std::set<std::string> archs, names;
   const bool any_digest = arguments.any_digest;
   // With any digest a name counts without its last part.
@@ -108,11 +111,22 @@ ExitCode collect_entries(const CacheArguments& arguments) {
     complain("no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
     return exit_environment;
   }
+  struct stat info {};
+  if (arguments.cache_dir && ::stat(folder.path.c_str(), &info) != 0) {
+    complain(fmt::format("{}: {}", folder.path, std::strerror(errno)));
+    return exit_environment;
+  }
   const auto collected = collect_garbage(folder.path, request);
   if (!collected) {
     complain(collected.status().message());
     return exit_environment;
   }
+  nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+  for (const Status& status : collected->failed) {
+    failed.push_back(status.message());
+    complain(status.message());
+  }
+  const ExitCode code = failed.empty() ? exit_done : exit_cache_not_writable;
   const char* done = request.dry_run ? "would be removed" : "removed";
   if (arguments.json) {
     nlohmann::ordered_json removed = nlohmann::ordered_json::array();
@@ -123,13 +137,14 @@ ExitCode collect_entries(const CacheArguments& arguments) {
                 {"removed", removed},
                 {"removed_bytes", collected->removed_bytes},
                 {"kept", collected->kept},
-                {"kept_bytes", collected->kept_bytes}});
-    return exit_done;
+                {"kept_bytes", collected->kept_bytes},
+                {"failed", failed}});
+    return code;
   }
   for (const CachedFile& file : collected->removed) fmt::print("{} {}\n", done, file.path);
   fmt::print("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes,
              done, collected->kept, collected->kept_bytes);
-  return exit_done;
+  return code;
 }
 
 }  // namespace gemvjit::tools

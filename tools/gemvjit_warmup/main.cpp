@@ -49,7 +49,7 @@ struct Reporter {
     if (progress) {
       progress->message(line);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      say(fmt::format("{}\n", line));
     }
   }
   void note(const std::string& line) {

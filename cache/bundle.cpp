@@ -142,7 +142,7 @@ Status Bundle::parse_index(const Bytes& bytes, std::uint64_t count, std::uint64_
       return damaged(path_, fmt::format("item {} of its index is out of order", i));
     }
     expected += item.size;
-    items_.push_back(std::move(item));
+    items_.push_back(item);
   }
   if (in.left() != 0 || expected != index_offset) return damaged(path_, "its index does not cover the whole file");
   return Status::ok();

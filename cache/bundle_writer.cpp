@@ -174,6 +174,7 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<co
 Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
                                    const SignMessage& sign) {
   try {
+    GEMVJIT_TRY(check_replaceable(path));
     if (entries.size() > bundle_entry_limit) {
       return Status(StatusCode::invalid_argument,
                     fmt::format("{}: {} entries, a bundle holds {}", path, entries.size(), bundle_entry_limit));

@@ -67,6 +67,7 @@ class DirStore final : public CubinStore {
   }
 
  private:
+  const EntryGuard* guard() const { return options_.guard ? &*options_.guard : nullptr; }
   enum class Present { nothing, replaceable, stays };
   Status keep(const Entry& entry, Replace replace);
   Result<Present> look_at_present(const Entry& entry, Replace replace);
@@ -107,7 +108,7 @@ void DirStore::warn_of_unusable(const EntryId& id, const Status& problem) {
 std::optional<Entry> DirStore::get(const EntryId& id) {
   try {
     const std::string path = path_of(id);
-    Result<Entry> entry = load_entry_file(path);
+    Result<Entry> entry = load_entry_file(path, guard());
     if (entry && entry->id == id) {
       count(&StoreStats::hits);
       return std::move(entry).value();
@@ -147,7 +148,7 @@ bool DirStore::set_aside(const EntryId& id) {
 // cannot be read: it may hold what others, or this process a moment later, can use.
 Result<DirStore::Present> DirStore::look_at_present(const Entry& entry, Replace replace) {
   const std::string path = path_of(entry.id);
-  const Result<Entry> present = load_entry_file(path);
+  const Result<Entry> present = load_entry_file(path, guard());
   if (present && present->id == entry.id) {
     switch (judge_put(*present, entry, replace)) {
       case PutVerdict::replace:
@@ -197,6 +198,7 @@ Status DirStore::keep(const Entry& entry, Replace replace) {
     if (*present == Present::stays) return Status::ok();
     status = make_directories(directory);
     if (!status) continue;
+    if (options_.guard) GEMVJIT_TRY(options_.guard->check_way(path_of(entry.id)));
     if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
     const auto published = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
                                         {.replace = *present == Present::replaceable, .private_mode = true});

@@ -11,8 +11,16 @@
 namespace gemvjit {
 namespace {
 
-Result<Entry> load_once(const std::string& path) {
-  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
+Result<Entry> load_once(const std::string& path, const EntryGuard* guard) {
+  if (guard == nullptr) {
+    GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
+    return decode_entry(bytes);
+  }
+  // The folders last: what was opened is known by then to be no other user's file.
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit, [&](const struct stat& info) -> Status {
+                       GEMVJIT_TRY(guard->check_file(path, info));
+                       return guard->check_way(path);
+                     }));
   return decode_entry(bytes);
 }
 
@@ -35,10 +43,10 @@ void list_file(const std::string& root, const std::string& path, const std::func
 
 }  // namespace
 
-Result<Entry> load_entry_file(const std::string& path) {
-  Result<Entry> first = load_once(path);
+Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard) {
+  Result<Entry> first = load_once(path, guard);
   if (first || first.status().code() == StatusCode::not_found) return first;
-  return load_once(path);
+  return load_once(path, guard);
 }
 
 Status foreign_entry(const EntryId& found) {

@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "cache/entry_guard.h"
 #include "cache/store.h"
 
 namespace gemvjit {
 
 // The file's entry, whichever it is. not_found if there is no file; any other failure says why the file is of no use.
 // A file that cannot be used is opened once more: on a network file system one that was just renamed can look empty or
-// stale for a moment.
-Result<Entry> load_entry_file(const std::string& path);
+// stale for a moment. With a guard, io_error for a file that it refuses, or whose folders it refuses.
+Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard = nullptr);
 
 // entry_damaged: a whole entry under another one's name.
 Status foreign_entry(const EntryId& found);

@@ -69,7 +69,9 @@ QuarantineContent quarantine_content(const std::string& root) {
 }
 
 void prune_quarantine(const std::string& root, const QuarantineLimits& limits) {
-  const std::vector<File> files = quarantined_files(quarantine_directory(root));
+  std::vector<File> files = quarantined_files(quarantine_directory(root));
+  // One that is larger than all may be is no reason to lose the others.
+  std::erase_if(files, [&](const File& file) { return file.second > limits.bytes && remove_file(file.first).is_ok(); });
   std::uint64_t bytes = 0;
   for (const File& file : files) bytes += file.second;
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -23,7 +23,7 @@ class DirectoryLayer final : public ReadOnlyLayer {
 
   Result<Entry> read(const EntryId& id) const override {
     const std::string file = entry_path(path(), id);
-    Result<Entry> entry = load_entry_file(file);
+    Result<Entry> entry = load_entry_file(file, &guard_);
     if (entry && !(entry->id == id)) return with_path(file, foreign_entry(entry->id));
     if (!entry && entry.status().code() != StatusCode::not_found) return with_path(file, entry.status());
     return entry;
@@ -38,6 +38,9 @@ class DirectoryLayer final : public ReadOnlyLayer {
   Result<std::vector<ListedEntry>> list() const override { return list_entry_files(path()); }
 
   bool is_bundle() const override { return false; }
+
+ private:
+  const EntryGuard guard_ = EntryGuard::of_layer();
 };
 
 class BundleLayer final : public ReadOnlyLayer {

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <functional>
 #include <limits>
@@ -20,8 +21,9 @@
 namespace gemvjit {
 namespace {
 
-constexpr int lock_patience_ms = 5000;
-constexpr std::int64_t scan_is_old_after = 24 * 3600;  // files may come and go without the ledger
+constexpr int lock_patience_ms = 5000;  // of gc; a put's is in the hooks
+constexpr std::int64_t impatient_seconds = 60;
+constexpr std::int64_t scan_is_old_after = std::int64_t{24} * 3600;  // files may come and go without the ledger
 constexpr std::int64_t thrash_seconds = 600;
 constexpr std::uint64_t entry_overhead = 1024;  // more than an entry's header takes
 
@@ -49,8 +51,8 @@ std::uint64_t free_bytes_of(const std::string& path) {
   struct statvfs info {};
   while (::statvfs(place.c_str(), &info) != 0) {
     const std::size_t slash = place.rfind('/');
-    if (slash == std::string::npos || slash == 0) return std::numeric_limits<std::uint64_t>::max();
-    place.resize(slash);
+    if (place == "/" || place == ".") return std::numeric_limits<std::uint64_t>::max();
+    place = slash == std::string::npos ? "." : slash == 0 ? "/" : place.substr(0, slash);
   }
   return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
@@ -109,6 +111,7 @@ class Limited final : public CubinStore {
   mutable std::mutex mutex_;  // guards what follows; held for no file operation
   std::uint64_t evictions_ = 0, thrashed_ = 0, refused_ = 0;
   std::set<std::uint64_t> in_use_;
+  mutable std::atomic<std::int64_t> impatient_until_{0};  // after the ledger's lock was waited for in vain
   bool thrash_warned_ = false, full_warned_ = false;
 };
 
@@ -133,7 +136,14 @@ void Limited::warn_once(bool& warned, const std::string& message) {
 
 // The ledger's; where it cannot be locked, one of a scan for this time alone.
 void Limited::with_usage(const std::function<void(Usage&)>& change) const {
-  if (ledger_.update(lock_patience_ms, change)) return;
+  // Who holds it may be stopped: that is waited for once in a while only.
+  const std::int64_t now = hooks_.now();
+  if (now >= impatient_until_.load() || now < impatient_until_.load() - impatient_seconds) {
+    if (ledger_.update(hooks_.lock_patience_ms, change)) return;
+    impatient_until_ = now + impatient_seconds;
+  } else if (ledger_.update(0, change)) {
+    return;
+  }
   Usage alone;
   change(alone);
 }
@@ -291,7 +301,12 @@ void collect_other_versions(const std::string& root, const CollectRequest& reque
     const bool is_due = request.max_age_seconds ? request.now - file.last_used > *request.max_age_seconds
                                                 : !request.max_bytes.has_value();
     if (!is_asked_for || !is_due) continue;
-    if (!request.dry_run && !remove_file(file.path)) continue;
+    if (!request.dry_run) {
+      if (Status status = remove_file(file.path); !status) {
+        result.failed.push_back(std::move(status));
+        continue;
+      }
+    }
     result.removed_bytes += file.bytes;
     result.removed.push_back(file);
   }
@@ -321,10 +336,16 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
     const bool is_old = request.max_age_seconds && request.now - file.last_used > *request.max_age_seconds;
     const bool is_too_much = request.max_bytes && total > *request.max_bytes;
-    const bool only_arch =
-        !request.arch.empty() && !request.max_age_seconds && !request.max_bytes && !request.other_versions;
-    bool removed = is_asked_for && (is_old || is_too_much || only_arch);
-    if (removed && !request.dry_run) removed = remove_file(file.path).is_ok();
+    const bool only_arch = !request.arch.empty() && !request.max_age_seconds && !request.max_bytes &&
+                           !request.other_versions && !request.is_unwanted;
+    const bool is_unwanted = request.is_unwanted && request.is_unwanted(file);
+    bool removed = is_asked_for && (is_old || is_too_much || only_arch || is_unwanted);
+    if (removed && !request.dry_run) {
+      if (Status status = remove_file(file.path); !status) {
+        result.failed.push_back(std::move(status));
+        removed = false;
+      }
+    }
     if (removed) {
       total -= file.bytes;
       result.removed_bytes += file.bytes;
@@ -335,10 +356,9 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   }
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
+    // Others may have written since the scan, so what is there now is not known from it.
     (void)UsageLedger(usage_ledger_path(root)).update(lock_patience_ms, [&](Usage& usage) {
-      usage.total_bytes = total;
-      usage.scanned_at = request.now;
-      ++usage.scans;
+      usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes);
     });
   }
   if (request.other_versions) collect_other_versions(root, request, result);

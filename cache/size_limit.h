@@ -29,6 +29,7 @@ struct SizeLimit {
 struct SizeLimitHooks {
   std::function<std::int64_t()> now;                                 // unix seconds
   std::function<std::uint64_t(const std::string& path)> free_bytes;  // of the path's file system
+  int lock_patience_ms = 5000;  // for the ledger's lock; once it was waited for in vain, 0 for the next minute
 };
 
 // `inner` is a directory store (a store without a root is not limited). A put that finds no room answers
@@ -56,11 +57,14 @@ struct CollectRequest {
   // Also the entries' files of other format versions (<root>/v<number>, not this one's), which are otherwise left to
   // the versions that made them: with an age those not used for so long; without, and without a size, all of them.
   bool other_versions = false;
+  // Also what it says is not wanted, of the target; empty: nothing.
+  std::function<bool(const CachedFile& file)> is_unwanted;
   bool dry_run = false;
   std::int64_t now = 0;
 };
 struct Collected {
   std::vector<CachedFile> removed;  // or, of a dry run, what would be
+  std::vector<Status> failed;       // of what was to be removed and is kept
   std::uint64_t kept_bytes = 0, removed_bytes = 0;
   std::uint64_t kept = 0;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "cache/entry_guard.h"
 #include "cache/quarantine.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
@@ -71,6 +72,8 @@ std::unique_ptr<CubinStore> make_memory_store();
 struct DirStoreOptions {
   std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file; < 0: temporaries of any age
   QuarantineLimits quarantine;
+  // A file or folder below the root that it refuses is a miss, counted as unreadable, and nothing is put there.
+  std::optional<EntryGuard> guard;
 };
 
 // Entries below `root`, which is made at the first put (never by get of an absent entry). See layout.h for the names

@@ -36,7 +36,10 @@ function(gemvjit_library target type)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME gemvjit LINKER_LANGUAGE CXX)
   if(type STREQUAL "SHARED")
     set(script ${CMAKE_SOURCE_DIR}/cmake/gemvjit.version)
-    target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,--no-undefined)
+    target_link_options(${target} PRIVATE -Wl,--version-script=${script})
+    if(NOT GEMVJIT_SANITIZE)  # the sanitizers' symbols are the program's
+      target_link_options(${target} PRIVATE -Wl,--no-undefined)
+    endif()
     set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                                                LINK_DEPENDS ${script})
   endif()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Static analysis of the library and the tools: cppcheck (warnings, performance, portability), then clang-tidy with the
-# checks of .clang-tidy. Exit 1 if one of them has something to say.
+# Static analysis of the library and the tools. Exit 1 if it has something to say.
 #
-#   tools/lint.sh             clang-tidy without the clang static analyzer, which takes three times as long
-#   tools/lint.sh --analyze   with it
+#   tools/lint.sh             cppcheck: warnings, performance, portability
+#   tools/lint.sh --tidy      and clang-tidy with the checks of .clang-tidy, but for the clang static analyzer: minutes
+#   tools/lint.sh --analyze   and that: three times as long
 #
 # A tool that is neither there nor to be had from apt is left out, with a word about it.
 set -euo pipefail
@@ -12,10 +12,10 @@ cd "$GEMVJIT_ROOT"
 
 TIDY_CHECKS=-clang-analyzer-*
 case ${1:-} in
-  '') ;;
+  '' | --tidy) ;;
   --analyze) TIDY_CHECKS= ;;
   *)
-    echo "usage: tools/lint.sh [--analyze]" >&2
+    echo "usage: tools/lint.sh [--tidy | --analyze]" >&2
     exit 2
     ;;
 esac
@@ -29,6 +29,8 @@ if command -v cppcheck >/dev/null; then
 else
   echo "lint: cppcheck is not installed: left out" >&2
 fi
+
+[ $# -gt 0 ] || exit 0
 
 setup_optional clang-tidy clang-tidy
 if command -v clang-tidy >/dev/null; then

@@ -116,7 +116,7 @@ typedef struct gemvjit_options {
                               only; "": memory only */
   const char* tuning_dir;  /* NULL: GEMVJIT_TUNING_DIR, else none; a folder whose <arch>.json replace built-in tables */
   const char* dump_dir;    /* NULL: GEMVJIT_DUMP_DIR, else none; sources of failed (and with log debug, all) compiles */
-  int32_t compile_threads; /* 0: GEMVJIT_COMPILE_THREADS, else min(cores, 8) */
+  int32_t compile_threads; /* 0: GEMVJIT_COMPILE_THREADS, else min(cores, 8, free memory / 0.5 GB) */
   int32_t log_level;       /* gemvjit_log_level */
   gemvjit_log_callback log_callback; /* NULL: stderr */
   void* log_user;
@@ -217,7 +217,7 @@ typedef struct gemvjit_kernel_info {
   const char* flags_text; /* the flags by name */
   const char* match;      /* where the configuration comes from: "exact": measured for this shape; "predicted":
                              derived for it, not measured; "nearest_shape": measured for a shape close to it;
-                             "family_default": a default */
+                             "family_default": a default; "named": asked for by its key */
   const char* path;       /* the cache file; "" for memory only */
   const char* error;      /* "" unless failed */
   int64_t n, k;
@@ -276,6 +276,16 @@ GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_
  * (outcome FAILED). Otherwise as gemvjit_plan. */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
+
+/* The three above for kernels that are named by their keys (gemvjit_kernel_info.key), as a plan holds them: just these,
+ * whatever tuning tables are in use. A key that does not parse or that this version does not make is INVALID_ARGUMENT
+ * or UNSUPPORTED and fails alone; problem_status and problem_index count keys. */
+GEMVJIT_API gemvjit_status gemvjit_warmup_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                               const gemvjit_warmup_options* options);
+GEMVJIT_API gemvjit_status gemvjit_plan_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                             gemvjit_kernel_callback on_kernel, void* user);
+GEMVJIT_API gemvjit_status gemvjit_check_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                              gemvjit_kernel_callback on_kernel, void* user);
 
 /* ------------------------------------------------------------------------------------------------ launches ------ */
 /* On success a launch is in the stream. It takes no lock, allocates nothing, reads no environment, opens no file, logs

@@ -1,5 +1,6 @@
 // gemvjit_options_init, gemvjit_create, gemvjit_destroy, gemvjit_seal and what a context says of itself.
 #include "src/api/api_support.h"
+#include "src/runtime/settings.h"
 
 namespace api = gemvjit::api;
 using gemvjit::Status;
@@ -54,8 +55,8 @@ Status create(const gemvjit_options* options, gemvjit_context** out) {
   if (out == nullptr) return api::invalid("gemvjit_create: out is null");
   gemvjit::OptionRequest request;
   if (options != nullptr) GEMVJIT_TRY(read_options(*options, request));
-  GEMVJIT_TRY_ASSIGN(gemvjit::ContextOptions resolved,
-                     gemvjit::resolve_options(request, gemvjit::process_environment()));
+  GEMVJIT_TRY_ASSIGN(const gemvjit::Settings settings, gemvjit::process_settings());
+  GEMVJIT_TRY_ASSIGN(gemvjit::ContextOptions resolved, gemvjit::resolve_options(request, settings.reader()));
   GEMVJIT_TRY_ASSIGN(auto context, gemvjit::Context::create(std::move(resolved), gemvjit::default_dependencies()));
   // cppcheck-suppress ignoredReturnValue ; it does not know aggregate initialization
   *out = new gemvjit_context{std::move(context)};

@@ -1,4 +1,4 @@
-// gemvjit_warmup, gemvjit_plan, gemvjit_check: many problems at once.
+// gemvjit_warmup, gemvjit_plan, gemvjit_check and the same by key: many kernels at once.
 #include "src/runtime/warmup.h"
 
 #include "src/api/api_support.h"
@@ -27,10 +27,28 @@ Status read_problems(const gemvjit_context* context, const gemvjit_problem* prob
   return Status::ok();
 }
 
-Status warm_up(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+Status read_keys(const gemvjit_context* context, const char* const* keys, size_t count,
+                 std::vector<gemvjit::ProblemRequest>& requests) {
+  GEMVJIT_TRY(api::check_context(context));
+  if (keys == nullptr && count != 0) return api::invalid(fmt::format("keys is null, but count is {}", count));
+  if (count > max_problems) {
+    return api::invalid(fmt::format("count is {}; at most {} keys a call are accepted", count, max_problems));
+  }
+  requests.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (keys[i] == nullptr) {
+      requests[i].malformed = api::invalid(fmt::format("key {} is null", i));
+    } else if (const auto key = gemvjit::KernelKey::parse(keys[i]); key) {
+      requests[i].key = *key;
+    } else {
+      requests[i].malformed = Status(key.status().code(), fmt::format("key {}: {}", i, key.status().message()));
+    }
+  }
+  return Status::ok();
+}
+
+Status warm_up(gemvjit_context* context, std::span<const gemvjit::ProblemRequest> requests,
                const gemvjit_warmup_options* options) {
-  std::vector<gemvjit::ProblemRequest> requests;
-  GEMVJIT_TRY(read_problems(context, problems, count, requests));
   gemvjit::WarmupOptions run;
   if (options != nullptr) {
     GEMVJIT_TRY(api::check_struct("gemvjit_warmup_options", options));
@@ -43,7 +61,7 @@ Status warm_up(gemvjit_context* context, const gemvjit_problem* problems, size_t
   }
   const gemvjit::WarmupResult result = gemvjit::warm_up(*context->impl, requests, run);
   if (options != nullptr && options->problem_status != nullptr) {
-    for (size_t i = 0; i < count; ++i) options->problem_status[i] = api::to_c(result.problems[i].code());
+    for (size_t i = 0; i < requests.size(); ++i) options->problem_status[i] = api::to_c(result.problems[i].code());
   }
   return result.overall;
 }
@@ -52,7 +70,38 @@ Status warm_up(gemvjit_context* context, const gemvjit_problem* problems, size_t
 
 gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                               const gemvjit_warmup_options* options) {
-  return api::guarded([&] { return warm_up(context, problems, count, options); });
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    return warm_up(context, requests, options);
+  });
+}
+
+gemvjit_status gemvjit_warmup_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                   const gemvjit_warmup_options* options) {
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_keys(context, keys, count, requests));
+    return warm_up(context, requests, options);
+  });
+}
+
+gemvjit_status gemvjit_plan_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                 gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_keys(context, keys, count, requests));
+    return gemvjit::plan(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
+}
+
+gemvjit_status gemvjit_check_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                  gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    std::vector<gemvjit::ProblemRequest> requests;
+    GEMVJIT_TRY(read_keys(context, keys, count, requests));
+    return gemvjit::check(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
 }
 
 gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_problem* problems, size_t count,

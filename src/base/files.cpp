@@ -49,7 +49,10 @@ Status undo_umask(const std::string& made) {
 
 }  // namespace
 
-Result<Bytes> read_file(const std::string& path, std::size_t limit) {
+Result<Bytes> read_file(const std::string& path, std::size_t limit) { return read_file(path, limit, nullptr); }
+
+Result<Bytes> read_file(const std::string& path, std::size_t limit,
+                        const std::function<Status(const struct stat& info)>& check) {
   limit = std::min<std::size_t>(limit, PTRDIFF_MAX);  // so that limit + 1 is a number
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
@@ -62,6 +65,7 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit) {
   if (!S_ISREG(info.st_mode)) {
     return Status(StatusCode::io_error, fmt::format("{} is {}, expected a regular file", path, kind_of(info.st_mode)));
   }
+  if (check) GEMVJIT_TRY(check(info));
   const Status too_large(StatusCode::io_error, fmt::format("{} is larger than the limit of {} bytes", path, limit));
   if (static_cast<std::uint64_t>(info.st_size) > limit) return too_large;
   try {
@@ -109,6 +113,12 @@ Status make_directories(const std::string& directory) {
     return {StatusCode::io_error, fmt::format("cannot make directory {}: {}: {}", directory, part, error_text(error))};
   }
   return Status::ok();
+}
+
+Status check_replaceable(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return Status::ok();
+  return {StatusCode::io_error, fmt::format("{} is {}: it is not replaced", path, kind_of(info.st_mode))};
 }
 
 Result<std::vector<std::string>> list_directory(const std::string& directory) {

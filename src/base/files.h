@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
+
+struct stat;
 
 namespace gemvjit {
 
@@ -17,6 +20,9 @@ using Bytes = std::vector<std::uint8_t>;
 // final symbolic link, without blocking on a FIFO). not_found if there is no such file, io_error for all else, a file
 // that ended before its own size included.
 Result<Bytes> read_file(const std::string& path, std::size_t limit);
+// The same, if `check` takes the open file (what fstat says of it), before a byte is read; else its failure.
+Result<Bytes> read_file(const std::string& path, std::size_t limit,
+                        const std::function<Status(const struct stat& info)>& check);
 
 // Make `directory` and its missing parents with mode 0700 whatever the umask. ok if it is there already. io_error names
 // the part that could not be made, or that is no directory.
@@ -40,6 +46,10 @@ enum class Published { whole, already_there };
 Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
                                std::size_t size, const PublishOptions& options);
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size);
+
+// ok if the path leads to nothing or to a regular file: what may be replaced by a rename. io_error for a link, a
+// device, a folder: replacing these would do something else than writing there.
+Status check_replaceable(const std::string& path);
 
 // Names in a directory in sorted order, without "." and "..". not_found if it is not there.
 Result<std::vector<std::string>> list_directory(const std::string& directory);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view magic = "GEMVLCK1";
 constexpr std::size_t nonce_offset = 16;
-constexpr std::size_t message_limit = 16 * 1024;
+constexpr std::size_t message_limit = std::size_t{16} * 1024;
 
 Digest outcome_checksum(const std::uint8_t* nonce, const std::uint8_t* payload, std::size_t size) {
   Sha256 sha;

@@ -23,7 +23,7 @@
 namespace gemvjit {
 namespace {
 
-constexpr std::size_t file_limit = 64 * 1024;
+constexpr std::size_t file_limit = std::size_t{64} * 1024;
 constexpr int max_reopenings = 100;  // somebody removes the file again and again: do without
 
 bool write_at(int fd, const void* data, std::size_t size, off_t offset) {
@@ -86,7 +86,11 @@ Status check_folder(const std::string& path, uid_t owner, mode_t forbidden) {
 
 Result<std::string> private_folder(const std::string& parent, const std::string& name, uid_t owner) {
   const std::string path = parent + "/" + name;
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return cannot("make the folder", path, errno);
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    (void)::chmod(path.c_str(), 0700);  // whatever the umask took
+  } else if (errno != EEXIST) {
+    return cannot("make the folder", path, errno);
+  }
   GEMVJIT_TRY(check_folder(path, owner, 0077));
   return path;
 }

@@ -36,7 +36,7 @@ Sha256::Sha256()
 
 void Sha256::block(const std::uint8_t* bytes) {
   std::uint32_t w[64];
-  for (int t = 0; t < 16; ++t) w[t] = load_big_endian(bytes + 4 * t);
+  for (std::size_t t = 0; t < 16; ++t) w[t] = load_big_endian(bytes + 4 * t);
   for (int t = 16; t < 64; ++t) {
     const std::uint32_t s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
     const std::uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "embedded/embedded_kernel_sources.h"
 #include "src/catalog/catalog.h"
 #include "src/catalog/kernel_flags.h"
@@ -48,6 +51,35 @@ Digest recipe_digest(const Recipe& recipe) {
   return hash.finish();
 }
 
+// Digests that were worked out before: hashing the sources is nearly all of specialize(), and a plan that is checked
+// asks for each key twice. A digest follows from the key, so that remembering it changes no answer.
+class DigestMemo {
+ public:
+  Digest of(const Recipe& recipe) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = digests_.find(recipe.key);
+      if (known != digests_.end()) return known->second;
+    }
+    const Digest digest = recipe_digest(recipe);
+    const std::lock_guard lock(mutex_);
+    if (digests_.size() >= most) digests_.clear();
+    digests_.emplace(recipe.key, digest);
+    return digest;
+  }
+
+ private:
+  static constexpr std::size_t most = 8192;  // about 1 MB
+  std::mutex mutex_;
+  std::unordered_map<KernelKey, Digest, KernelKeyHash> digests_;
+};
+
+// Never destroyed: threads may run while the process ends.
+DigestMemo& digest_memo() {
+  static auto& memo = *new DigestMemo;
+  return memo;
+}
+
 }  // namespace
 
 Result<std::string> generate_kernel_config(const KernelKey& key) {
@@ -70,7 +102,7 @@ Result<Recipe> specialize(const KernelKey& key) {
   }
   recipe.sources.push_back({std::string(kConfigName), config_text(spec)});
   recipe.options = nvrtc_options(key.arch);
-  recipe.digest = recipe_digest(recipe);
+  recipe.digest = digest_memo().of(recipe);
   return recipe;
 }
 

@@ -1,9 +1,10 @@
 #include "src/runtime/context.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "cache/guarded_store.h"
 #include "cache/layered_store.h"
-#include "cache/root_safety.h"
 #include "cache/signed_store.h"
 #include "cache/size_limit.h"
 #include "src/catalog/arch.h"
@@ -13,37 +14,23 @@ namespace {
 
 constexpr int no_device = -1;
 
-// What stands for a cache folder that is not to be trusted: kernels are kept in memory, and each put says why not in
-// the folder, so that who needs them kept learns of it.
-class RefusedFolder final : public CubinStore {
- public:
-  explicit RefusedFolder(Status reason) : reason_(std::move(reason)), memory_(make_memory_store()) {}
-  std::optional<Entry> get(const EntryId& id) override { return memory_->get(id); }
-  Status put(const Entry& entry, Replace replace) override {
-    (void)memory_->put(entry, replace);
-    return reason_;
-  }
-  Status remove(const EntryId& id) override { return memory_->remove(id); }
-  Result<std::vector<ListedEntry>> list() override { return memory_->list(); }
-  std::string path_of(const EntryId&) const override { return ""; }
-  std::string root() const override { return ""; }
-  StoreStats stats() const override { return memory_->stats(); }
-
- private:
-  Status reason_;
-  std::unique_ptr<CubinStore> memory_;
-};
+// An entry that one context may serve another may have to refuse: by its policy, by whom it trusts, or since it has
+// other layers.
+std::string serving_rules(const ContextOptions& options) {
+  return fmt::format("{} {} [{}] [{}]", static_cast<int>(options.cache_trust),
+                     static_cast<int>(options.signatures.policy), fmt::join(options.signatures.trust_dirs, "\n"),
+                     fmt::join(options.cache_ro, "\n"));
+}
 
 // Memory only where there is no folder, or one that another user could have put kernels into.
-std::unique_ptr<CubinStore> open_store(const ContextOptions& options, Log log) {
+std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log& log) {
   if (options.cache_dir.empty()) return make_memory_store();
-  if (const Status safe = check_cache_root(options.cache_dir, options.cache_trust); !safe) {
-    log.warning("{}; kernels are kept in memory only", safe.message());
-    return std::make_unique<RefusedFolder>(safe);
-  }
+  DirStoreOptions of_folder;
+  of_folder.guard = EntryGuard::of_cache(options.cache_trust);
   SizeLimit limit;
   limit.max_bytes = options.cache_max_bytes;
-  return make_size_limited_store(make_dir_store(options.cache_dir, log), limit, log);
+  return make_guarded_store(make_size_limited_store(make_dir_store(options.cache_dir, log, of_folder), limit, log),
+                            options.cache_dir, options.cache_trust, log);
 }
 
 }  // namespace
@@ -89,6 +76,7 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   parts.sealed = &context->sealed_;
   parts.on_target = [raw = context.get()](const Arch& arch) { raw->note_target(arch); };
   parts.dump_dir = context->options_.dump_dir;
+  parts.serving_rules = serving_rules(context->options_);
   parts.log = context->log_;
   context->resolver_ = std::make_unique<Resolver>(std::move(parts));
   return context;

@@ -8,6 +8,7 @@ KernelReport describe_key_of(const WorkItem& item, const KernelKey& key) {
   KernelReport report;
   report.key = key;
   report.match = item.choice.match;
+  report.is_named = item.is_named;
   report.problem_index = item.problems.empty() ? 0 : item.problems.front();
   if (const Result<KernelSpec> spec = describe_key(key); spec) {
     report.family = spec->family;

@@ -15,7 +15,8 @@ struct KernelReport {
   KernelKey key;
   std::string digest;  // 64 hex digits; "" if the key could not be specialized
   std::string path;    // the cache file; "" for memory only
-  Match match = Match::family_default;
+  Match match = Match::family_default;  // says nothing where is_named
+  bool is_named = false;
   Family family = Family::nvfp4_gemv;
   Outcome outcome = Outcome::missing;
   Status status;

@@ -9,6 +9,7 @@
 
 #include "cache/read_only_layer.h"
 #include "cache/store.h"
+#include "src/base/host_memory.h"
 
 namespace gemvjit {
 namespace {
@@ -38,7 +39,7 @@ Status refuse(const OptionRow& row, const std::string& from, const std::string& 
           fmt::format("{} \"{}\" is not accepted for {}: {}", from, value, row.name, row.text)};
 }
 
-int default_compile_threads() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8); }
+int default_compile_threads() { return default_compile_jobs(std::thread::hardware_concurrency(), free_host_memory()); }
 
 Result<int> choose_compile_threads(const OptionRequest& request, const EnvironmentReader& environment) {
   const auto in_range = [](int threads) { return threads >= 1 && threads <= max_compile_threads; };
@@ -98,6 +99,10 @@ std::string choose_folder(const std::optional<std::string>& requested, const Opt
 }  // namespace
 
 std::span<const OptionRow> option_rows() { return rows; }
+
+const OptionRow& option_row(std::string_view name) {
+  return *std::find_if(std::begin(rows), std::end(rows), [&](const OptionRow& row) { return row.name == name; });
+}
 
 EnvironmentReader process_environment() {
   return [](const char* variable) -> std::optional<std::string> {

@@ -1,5 +1,5 @@
-// Run-time options: one table, one reading of the environment, one order: default < environment < what the caller set.
-// This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
+// Run-time options: one table, one reading of the environment, one order: default < configuration files (settings.h) <
+// environment < what the caller set. This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
 // src/cuda.
 //
 // docs/configuration.md shows the same table; a test holds the two together.
@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/root_safety.h"
@@ -35,7 +36,8 @@ namespace gemvjit {
     "file of the private key that new entries are signed with")                                                       \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
-  X(compile_threads, "GEMVJIT_COMPILE_THREADS", "number of cores, at most 8",                                         \
+  X(compile_threads, "GEMVJIT_COMPILE_THREADS",                                                                       \
+    "number of cores, at most 8, at most one for each 0.5 GB of free memory",                                         \
     "kernels built at a time, 1 to 256; each uses at most 500 MB")                                                    \
   X(log_level, "GEMVJIT_LOG", "warning", "debug, info, warning, error or off")                                        \
   X(on_miss, "", "fail", "a launch that was not warmed: fail, or compile unless the stream captures or it is sealed") \
@@ -48,6 +50,7 @@ struct OptionRow {
   const char* text;
 };
 std::span<const OptionRow> option_rows();
+const OptionRow& option_row(std::string_view name);  // of a name that there is
 
 inline constexpr int device_current = -1;  // the current context's device, else device 0, else none
 inline constexpr int device_none = -2;     // never open libcuda

@@ -55,6 +55,7 @@ struct ResolverParts {  // all outlive the resolver
   const std::atomic<bool>* sealed = nullptr;
   std::function<void(const Arch&)> on_target;  // which target a compile chose; may be empty
   std::string dump_dir;                        // "": none
+  std::string serving_rules;  // what decides which entries the store serves: builds are shared among equal ones only
   Log log = Log::silent();
 };
 

@@ -11,6 +11,9 @@
 #include <numeric>
 #include <system_error>
 #include <thread>
+#include <utility>
+
+#include "src/catalog/compile_cost.h"
 
 namespace gemvjit {
 namespace {
@@ -22,10 +25,13 @@ class WarmupRun {
       : context_(context), plan_(plan), options_(options), item_status_(plan.items.size()) {
     order_.resize(plan.items.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    const auto size = [&](std::size_t i) {
-      return static_cast<double>(plan.items[i].key().n) * static_cast<double>(plan.items[i].key().k);
-    };
-    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+    // The dearest first, of equals the largest weight.
+    std::vector<std::pair<double, double>> rank;
+    for (const WorkItem& item : plan.items) {
+      const KernelKey& key = item.key();
+      rank.emplace_back(compile_cost_ms(key), static_cast<double>(key.n) * static_cast<double>(key.k));
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return rank[a] > rank[b]; });
     for (Status& status : item_status_) status = {StatusCode::cancelled, "the warmup was cancelled before this kernel"};
     if (context.device() != nullptr && !options.compile_only) note_caller_context(*context.device());
   }
@@ -100,7 +106,7 @@ class WarmupRun {
     return report;
   }
 
-  static bool is_tuned_family(const WorkItem& item) { return item.key().nt != 0; }
+  static bool is_tuned_family(const WorkItem& item) { return item.key().nt != 0 && !item.is_named; }
 
   KernelReport failed(const WorkItem& item, const Status& status) const {
     KernelReport report = describe_item(context_, item);

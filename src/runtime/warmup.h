@@ -23,7 +23,8 @@ struct WarmupResult {
 };
 
 // not_ready at once, for all problems, where kernels would be loaded while the driver tells of a capturing stream.
-// Blocks until all is done or what was begun before a cancel has ended. The largest kernels are begun first.
+// Blocks until all is done or what was begun before a cancel has ended. The kernels that take longest to compile are
+// begun first (src/catalog/compile_cost.h), of equals the largest.
 WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests, const WarmupOptions& options);
 
 }  // namespace gemvjit

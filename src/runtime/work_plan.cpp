@@ -26,6 +26,16 @@ Status check_nt(const ProblemRequest& request) {
           fmt::format("nt {} is not one of {}'s: {}", request.nt, family_row(request.problem.family).name, accepted)};
 }
 
+// The kernel of a key; a failure if this version makes none of that name.
+Result<WorkItem> plan_named(const Context& context, const KernelKey& key) {
+  GEMVJIT_TRY_ASSIGN(const KernelSpec spec, describe_key(key));
+  WorkItem item;
+  item.candidates = {spec.key};
+  item.is_named = true;
+  item.native = context.is_native(key.arch);
+  return item;
+}
+
 using KnownItems = std::unordered_map<KernelKey, std::vector<std::size_t>, KernelKeyHash>;  // items by first name
 
 // Adds the kernel, or the problem to those that asked for it before. All of the names must be the same: a problem that
@@ -82,6 +92,12 @@ WorkPlan plan_work(const Context& context, std::span<const ProblemRequest> reque
     Status& status = plan.problem_status[p];
     if (!request.malformed) {
       status = request.malformed;
+      continue;
+    }
+    if (request.key) {
+      Result<WorkItem> item = plan_named(context, *request.key);
+      status = item.status();
+      if (item) add_item(plan, known, std::move(item).value(), p);
       continue;
     }
     status = check_nt(request);

@@ -162,8 +162,8 @@ TEST_F(PutPolicy, AFolderInAnEntrysPlaceStays) {
 }
 
 TEST_F(PutPolicy, TheQuarantineIsBoundedInFilesAndBytesAndLosesTheOldest) {
-  for (const DirStoreOptions& options :
-       {DirStoreOptions{.quarantine = {3, 1u << 20}}, DirStoreOptions{.quarantine = {100, 3 * 500 + 100}}}) {
+  for (const DirStoreOptions& options : {DirStoreOptions{.quarantine = {3, 1u << 20}, .guard = {}},
+                                         DirStoreOptions{.quarantine = {100, 3 * 500 + 100}, .guard = {}}}) {
     std::filesystem::remove_all(root_);
     const auto store = open(options);
     for (std::int64_t n = 8; n <= 80; n += 8) {

@@ -2,13 +2,16 @@
 // told, free space is kept, and the collection for operators.
 #include "cache/size_limit.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -144,6 +147,45 @@ TEST_F(SizeLimitTest, ALedgerThatCannotBeOpenedCostsAScanAndNotTheCap) {
   EXPECT_GT(store->stats().evictions, 0u);
 }
 
+// Who holds the ledger's lock may be stopped.
+TEST_F(SizeLimitTest, ALedgerThatIsHeldIsWaitedForOnceAMinute) {
+  ASSERT_TRUE(open(4 * kPayload + 20'000)->put(make_entry(0)));
+  const int held = ::open((version_directory(root_) + "/usage").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  ASSERT_EQ(::flock(held, LOCK_EX), 0);
+  SizeLimitHooks hooks;
+  hooks.now = [this] { return now_.load(); };
+  hooks.lock_patience_ms = 300;
+  const std::uint64_t cap = 4 * kPayload + 20'000;
+  const auto store =
+      make_size_limited_store(make_dir_store(root_, Log::silent()), {cap, 0}, Log::silent(), std::move(hooks));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 1; i < 10; ++i) {
+    EXPECT_TRUE(store->put(make_entry(i)));
+    EXPECT_LE(entry_bytes(root_), cap) << i;
+  }
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, std::chrono::milliseconds(300));
+  EXPECT_LT(took, std::chrono::milliseconds(2 * 300 + 2000)) << "one wait, and not nine";
+  ::close(held);
+}
+
+// What others write while gc works is not lost from the ledger.
+TEST_F(SizeLimitTest, GcTakesFromTheLedgerWhatItRemoved) {
+  const auto store = open(100 * kPayload);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(store->put(make_entry(i)));
+  const UsageLedger ledger(usage_ledger_path(root_));
+  ASSERT_TRUE(ledger.update(0, [](Usage& usage) { usage.total_bytes += 1'000'000; }));  // of a writer meanwhile
+  const std::uint64_t before = ledger.read().total_bytes;
+  CollectRequest request;
+  request.now = now_;
+  request.max_bytes = 2 * kPayload + 4000;
+  const auto collected = collect_garbage(root_, request);
+  ASSERT_TRUE(collected);
+  EXPECT_GT(collected->removed_bytes, 0u);
+  EXPECT_EQ(ledger.read().total_bytes, before - collected->removed_bytes);
+}
+
 TEST_F(SizeLimitTest, FilesThatOthersRemovedAreNoticedBeforeAnythingIsEvicted) {
   const auto store = open(4 * kPayload + 20'000);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(store->put(make_entry(i)));
@@ -228,11 +270,11 @@ TEST(UsageLedger, IsAdviceOnly) {
       usage.note_eviction(i, static_cast<std::int64_t>(1000 + i));
     }));
   }
-  ledger.update(0, [](Usage& usage) {
+  EXPECT_TRUE(ledger.update(0, [](Usage& usage) {
     EXPECT_TRUE(usage.was_evicted_since(199, 1199));
     EXPECT_FALSE(usage.was_evicted_since(199, 1200));
     EXPECT_FALSE(usage.was_evicted_since(0, 0)) << "the list is short";
-  });
+  }));
   // A link in its place is not followed, so that no other file can be made to be overwritten.
   const std::string victim = dir.write("victim", "x");
   std::filesystem::create_symlink(victim, dir.path("link"));

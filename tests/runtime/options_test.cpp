@@ -134,15 +134,15 @@ TEST(Options, ValuesThatMeanNothingAreNamed) {
 // A row of the document for each row of the table, word for word, and no GEMVJIT_ variable of which nobody knows.
 TEST(Options, TheDocumentationShowsTheTable) {
   const std::string text = test::read_text(std::string(GEMVJIT_SOURCE_DIR) + "/docs/configuration.md");
-  std::set<std::string> known = {"GEMVJIT_NVRTC", "GEMVJIT_LIBCUDA"};
+  std::set<std::string> known = {"GEMVJIT_NVRTC", "GEMVJIT_LIBCUDA", "GEMVJIT_CONFIG"};
   for (const OptionRow& row : option_rows()) {
     const std::string variable = *row.variable == '\0' ? "" : fmt::format("`{}` ", row.variable);
     const std::string line = fmt::format("| `{}` | {}| {} | {} |\n", row.name, variable, row.default_text, row.text);
     EXPECT_NE(text.find(line), std::string::npos) << "docs/configuration.md lacks the line\n" << line;
     known.insert(row.variable);
   }
-  for (const char* variable :
-       {"GEMVJIT_NVRTC", "GEMVJIT_LIBCUDA", "CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "HOME"}) {
+  for (const char* variable : {"GEMVJIT_NVRTC", "GEMVJIT_LIBCUDA", "GEMVJIT_CONFIG", "CUDA_HOME", "VIRTUAL_ENV",
+                               "CONDA_PREFIX", "XDG_CACHE_HOME", "HOME"}) {
     EXPECT_NE(text.find(std::string("`") + variable + "`"), std::string::npos) << variable;
   }
   // Of the table's second column and of the other variables; constants and build switches have other prefixes or rooms.

@@ -54,6 +54,10 @@ std::string TempDir::write(std::string_view name, std::string_view content) cons
   return target;
 }
 
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -29,5 +29,7 @@ class TempDir {
 
 // A whole file as a string; adds a test failure and returns "" if it cannot be read.
 std::string read_text(const std::string& path);
+// Replaces what is there.
+void write_text(const std::string& path, const std::string& text);
 
 }  // namespace gemvjit::test

@@ -70,6 +70,7 @@ class CliTest : public testing::Test {
   TempDir folder_;
   std::string cache_dir_ = folder_.path("cache");
   Environment environment_{{"GEMVJIT_CACHE_DIR", cache_dir_},
+                           {"GEMVJIT_CONFIG", "none"},
                            {"GEMVJIT_CACHE_RO", ""},
                            {"GEMVJIT_CACHE_SIGNATURES", ""},
                            {"GEMVJIT_CACHE_TRUST_DIR", ""},

@@ -13,11 +13,27 @@
 
 namespace gemvjit::tools {
 
+// The name of an option that was given nothing ("--arch ''"), which is never the same as not giving it; else "".
+inline std::string empty_option(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) {
+      if (value.empty()) return option->get_name();
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    if (std::string name = empty_option(*command); !name.empty()) return name;
+  }
+  return "";
+}
+
 // Parses; an exit code if the program is to end now (0 after --help and --version, else 2 with the reason on stderr).
 inline std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    return std::nullopt;
+    const std::string empty = empty_option(app);
+    if (empty.empty()) return std::nullopt;
+    complain(fmt::format("{} is empty; see --help", empty));
   } catch (const CLI::Success& asked) {
     app.exit(asked);  // prints the help or the version
     return exit_done;

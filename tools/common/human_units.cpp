@@ -27,7 +27,7 @@ std::string human_seconds(double seconds) {
 std::string human_age(std::int64_t seconds) {
   if (seconds < 60) return fmt::format("{} s", std::max<std::int64_t>(0, seconds));
   if (seconds < 3600) return fmt::format("{} min", seconds / 60);
-  if (seconds < 2 * 86400) return fmt::format("{} h", seconds / 3600);
+  if (seconds < std::int64_t{2} * 86400) return fmt::format("{} h", seconds / 3600);
   return fmt::format("{} days", seconds / 86400);
 }
 

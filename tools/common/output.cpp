@@ -1,6 +1,8 @@
 #include "tools/common/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -22,6 +24,13 @@ struct State {
 };
 State state;
 
+// A file that the program opens must not become its stdout or stderr: who closed these gets what cannot be written to.
+void hold_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDONLY) != fd) return;
+  }
+}
+
 // errno is not kept from the write that failed, so the flush's own reason is given where it has one.
 bool flush_stdout(std::string& reason) {
   errno = 0;
@@ -37,13 +46,14 @@ int finish(int code) {
   }
   std::string reason;
   if (flush_stdout(reason)) return code;
-  fmt::print(stderr, "{}: the result could not be written to stdout: {}\n", state.program, reason);
+  say(fmt::format("{}: the result could not be written to stdout: {}\n", state.program, reason));
   return code == exit_done ? exit_environment : code;
 }
 
 }  // namespace
 
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body) {
+  hold_standard_descriptors();
   state.program = program;
   for (int i = 1; i < argc; ++i) state.json = state.json || std::string_view(argv[i]) == "--json";
   int code = exit_environment;
@@ -59,10 +69,12 @@ int run_tool(const char* program, int argc, char** argv, const std::function<int
   return finish(code);
 }
 
+void say(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
 void complain(const std::string& message) {
   if (!state.complaints.empty()) state.complaints += "\n";
   state.complaints += message;
-  fmt::print(stderr, "{}: {}\n", state.program, message);
+  say(fmt::format("{}: {}\n", state.program, message));
 }
 
 void print_json(const nlohmann::ordered_json& document) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 namespace gemvjit::tools {
 
@@ -15,6 +16,8 @@ namespace gemvjit::tools {
 // - Stdout that could not be written turns exit_done into exit_environment, with a message.
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body);
 
+// To stderr. That nobody can read it is no reason to stop, or to throw as fmt does.
+void say(std::string_view text);
 void complain(const std::string& message);  // an error, to stderr, with the tool's name
 
 // The one document of --json; bytes that are no UTF-8 (in a path) are replaced.

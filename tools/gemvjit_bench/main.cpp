@@ -171,7 +171,7 @@ std::unique_ptr<Alternative> open_alternative(const GpuHarness& gpu, const Bench
   if (!options.alternative) return nullptr;
   auto opened = Alternative::open(gpu, options.cublaslt);
   if (opened) return std::move(*opened);
-  fmt::print(stderr, "gemvjit-bench: cuBLASLt is not timed: {}\n", opened.status().message());
+  say(fmt::format("gemvjit-bench: cuBLASLt is not timed: {}\n", opened.status().message()));
   return nullptr;
 }
 

@@ -14,6 +14,7 @@
 #include "cache/layout.h"
 #include "src/base/files.h"
 #include "src/runtime/options.h"
+#include "src/runtime/settings.h"
 #include "tools/common/printable.h"
 
 namespace gemvjit::tools {
@@ -100,7 +101,7 @@ EntryCounts count_states(const std::vector<ListedEntry>& entries) {
 
 CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   if (arguments.cache_dir) return {*arguments.cache_dir, "--cache-dir"};
-  const EnvironmentReader environment = process_environment();
+  const EnvironmentReader environment = process_settings_reader();
   const CacheEnvironment values{.gemvjit_cache_dir = environment("GEMVJIT_CACHE_DIR").value_or(""),
                                 .xdg_cache_home = environment("XDG_CACHE_HOME").value_or(""),
                                 .home = environment("HOME").value_or("")};
@@ -108,7 +109,8 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   if (folder.path.empty()) return folder;
   // What named it is what alone gives the same answer.
   if (!values.gemvjit_cache_dir.empty()) {
-    folder.source = "GEMVJIT_CACHE_DIR";
+    const Result<Settings> settings = process_settings();
+    folder.source = settings ? settings->origin_of(option_row("cache_dir")) : "GEMVJIT_CACHE_DIR";
   } else if (choose_cache_dir("", {.gemvjit_cache_dir = "", .xdg_cache_home = values.xdg_cache_home, .home = ""}) ==
              folder.path) {
     folder.source = "XDG_CACHE_HOME";

@@ -19,8 +19,12 @@ struct CacheArguments {
   std::string max_bytes, max_age, gc_arch;  // gc: as typed
   bool dry_run = false;                     // gc
   bool other_versions = false;              // gc
+  std::string keep_plan;                    // gc: a plan's file
+  bool all_archs = false;                   // gc: also targets that the plan has nothing of
+  bool any_digest = false;                  // gc: keep the plan's keys of whatever kernel sources
   bool deep = false, repair = false;        // verify
   bool prometheus = false;                  // stats
+  bool origin = false;                      // config
   std::string sign_key;                     // export, sign
   std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
   std::string cubin;                        // disasm: where to write the cubin instead
@@ -38,6 +42,7 @@ ExitCode import_entries(const CacheArguments& arguments);
 ExitCode sign_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
 ExitCode disassemble_entry(const CacheArguments& arguments);
+ExitCode show_config(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);
 
 }  // namespace gemvjit::tools

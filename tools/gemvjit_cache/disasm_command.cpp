@@ -36,6 +36,10 @@ ExitCode write_cubin(const CacheArguments& arguments, const Entry& entry) {
     complain(fmt::format("--cubin {} names no file", arguments.cubin));
     return exit_usage;
   }
+  if (const Status free = check_replaceable(arguments.cubin); !free) {
+    complain(free.message());
+    return exit_cache_not_writable;
+  }
   if (const Status written = publish_file(folder, name, cubin.data(), cubin.size()); !written) {
     complain(written.message());
     return exit_cache_not_writable;

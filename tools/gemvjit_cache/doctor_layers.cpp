@@ -12,9 +12,10 @@
 
 #include "cache/bundle.h"
 #include "src/runtime/options.h"
+#include "src/runtime/settings.h"
+#include "tools/cache_view/layers.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
-#include "tools/gemvjit_cache/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
@@ -107,7 +108,7 @@ ordered_json examine_layers(const CacheArguments& arguments) {
     layers.push_back(examine_path(folder.path, "writable", folder.source));
     layers.back()["warning"] = short_life_warning(future_file_system(folder.path));
   }
-  const Result<SignatureOptions> options = resolve_signature_options(process_environment());
+  const Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());
   const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
   for (const LayerView& view : open_layers()) {
     ordered_json layer = examine_path(view.path, view.kind(), "GEMVJIT_CACHE_RO");

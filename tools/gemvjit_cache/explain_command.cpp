@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "cache/layout.h"
-#include "src/catalog/kernel_flags.h"
 #include "src/compile/specialize.h"
+#include "tools/cache_view/layers.h"
+#include "tools/cache_view/nearest.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
-#include "tools/gemvjit_cache/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
@@ -21,69 +19,33 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Difference {
-  std::string field, wanted, found;
-};
-
 struct Layer {
   std::string path, kind;
   std::vector<ListedEntry> entries;
   std::string problem;
 };
 
-struct Nearest {
+struct NearestEntry {
   const ListedEntry* listed = nullptr;
   const Layer* layer = nullptr;
-  std::vector<Difference> differences;
+  Nearest nearest;
 };
 
-// In the order in which a key is read. The digest covers the key, so it says something of its own, that the recipe is
-// another, only where the keys are alike.
-std::vector<Difference> compare(const EntryId& wanted, const EntryId& found) {
-  std::vector<Difference> all;
-  const auto add = [&](const char* field, const auto& a, const auto& b) {
-    if (a != b) all.push_back({field, fmt::format("{}", a), fmt::format("{}", b)});
-  };
-  add("n", wanted.key.n, found.key.n);
-  add("k", wanted.key.k, found.key.k);
-  add("nt", wanted.key.nt, found.key.nt);
-  for (const FlagField& field : flag_fields()) {
-    add(field.name, get_flag(wanted.key.flags, field), get_flag(found.key.flags, field));
-  }
-  const std::uint64_t unnamed = ~named_flag_bits();
-  if ((wanted.key.flags & unnamed) != (found.key.flags & unnamed)) {
-    all.push_back({"flags", fmt::format("{:016x}", wanted.key.flags), fmt::format("{:016x}", found.key.flags)});
-  }
-  add("arch", wanted.key.arch.text(), found.key.arch.text());
-  if (all.empty()) add("recipe", to_hex(wanted.digest), to_hex(found.digest));
-  return all;
-}
-
-double distance(const KernelKey& a, const KernelKey& b) {
-  const auto apart = [](std::int64_t x, std::int64_t y) {
-    return std::fabs(std::log2(static_cast<double>(x) + 1) - std::log2(static_cast<double>(y) + 1));
-  };
-  return apart(a.n, b.n) + apart(a.k, b.k);
-}
-
-// The fewest differences; of equals the closest shape, then the first.
-Nearest find_nearest(const std::vector<Layer>& layers, const EntryId& wanted) {
-  Nearest nearest;
-  double nearest_distance = 0;
+NearestEntry find_nearest_entry(const std::vector<Layer>& layers, const EntryId& wanted) {
+  std::vector<KnownEntry> known;
+  std::vector<NearestEntry> places;
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
       if (!listed.entry) continue;
-      std::vector<Difference> differences = compare(wanted, listed.entry->id);
-      const double apart = distance(wanted.key, listed.entry->id.key);
-      if (nearest.listed != nullptr &&
-          std::tuple(nearest.differences.size(), nearest_distance) <= std::tuple(differences.size(), apart)) {
-        continue;
-      }
-      nearest = {&listed, &layer, std::move(differences)};
-      nearest_distance = apart;
+      known.push_back({listed.entry->id.key, to_hex(listed.entry->id.digest), listed.path});
+      places.push_back({&listed, &layer, {}});
     }
   }
-  return nearest;
+  std::optional<Nearest> nearest = find_nearest(known, wanted);
+  if (!nearest) return {};
+  NearestEntry found = places[nearest->index];
+  found.nearest = std::move(*nearest);
+  return found;
 }
 
 ExitCode load_layers(const CacheArguments& arguments, Cubins cubins, std::vector<Layer>& layers) {
@@ -112,29 +74,28 @@ ExitCode find_key(const std::vector<Layer>& layers, const std::string& name, Ker
   return exit_done;
 }
 
-ordered_json nearest_json(const Nearest& nearest) {
+ordered_json nearest_json(const NearestEntry& nearest) {
   if (nearest.listed == nullptr) return nullptr;
   const Entry& entry = *nearest.listed->entry;
   ordered_json differs = ordered_json::array();
-  for (const Difference& d : nearest.differences) {
+  for (const Difference& d : nearest.nearest.differences) {
     differs.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
   }
   return {{"key", entry.id.key.text()},   {"digest", to_hex(entry.id.digest)},        {"layer", nearest.layer->path},
           {"path", nearest.listed->path}, {"compiler", entry.cubin.compiler_version}, {"differs", differs}};
 }
 
-void print_nearest(const Nearest& nearest) {
+void print_nearest(const NearestEntry& nearest) {
   if (nearest.listed == nullptr) {
     fmt::print("no layer has a whole entry\n");
     return;
   }
   const Entry& entry = *nearest.listed->entry;
   fmt::print("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
-  const Difference& first = nearest.differences.front();
-  fmt::print("first differing field: {}: wanted {}, found {}{}\n", first.field, first.wanted, first.found,
-             first.field == "recipe" ? " (made of other kernel sources, options or entry format)" : "");
+  fmt::print("first differing field: {}\n", first_difference_text(nearest.nearest));
   std::vector<std::string> others;
-  for (std::size_t i = 1; i < nearest.differences.size(); ++i) others.push_back(nearest.differences[i].field);
+  const std::vector<Difference>& all = nearest.nearest.differences;
+  for (std::size_t i = 1; i < all.size(); ++i) others.push_back(all[i].field);
   if (!others.empty()) fmt::print("also differ: {}\n", fmt::join(others, ", "));
   fmt::print("compiled by {}, which plays no part in whether an entry is found\n",
              printable(entry.cubin.compiler_version));
@@ -212,7 +173,7 @@ ExitCode explain_key(const CacheArguments& arguments) {
   }
   const EntryId id = recipe->id();
   const Verdict verdict = look_up(layers, id, *signatures);
-  const Nearest nearest = verdict.result == "miss" ? find_nearest(layers, id) : Nearest{};
+  const NearestEntry nearest = verdict.result == "miss" ? find_nearest_entry(layers, id) : NearestEntry{};
   if (arguments.json) {
     print_json({{"key", key.text()},
                 {"digest", to_hex(id.digest)},

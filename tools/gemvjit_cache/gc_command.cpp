@@ -1,12 +1,18 @@
-// gemvjit-cache gc: remove what was used least recently, by size, age or target.
+// gemvjit-cache gc: remove what was used least recently, by size, age or target; or all that a plan does not have.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "cache/layout.h"
 #include "cache/size_limit.h"
+#include "tools/cache_view/plan_file.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
@@ -42,8 +48,8 @@ std::optional<std::uint64_t> parse(std::string text, const Unit (&units)[Count],
 std::string make_request(const CacheArguments& arguments, CollectRequest& request) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.gc_arch.empty() &&
-      !arguments.other_versions) {
-    return "gc needs to be told what: --max-bytes, --max-age, --arch or --other-versions";
+      !arguments.other_versions && arguments.keep_plan.empty()) {
+    return "gc needs to be told what: --max-bytes, --max-age, --arch, --other-versions or --keep-plan";
   }
   if (!arguments.max_bytes.empty()) {
     request.max_bytes = parse(arguments.max_bytes, kSizes, most);
@@ -64,11 +70,39 @@ std::string make_request(const CacheArguments& arguments, CollectRequest& reques
   return "";
 }
 
+// Asks for everything that the plan does not have, told by the files' names. A word on what is wrong with the plan.
+std::string keep_plan_only(const CacheArguments& arguments, CollectRequest& request) {
+  if (arguments.keep_plan.empty()) return "";
+  std::string warning;
+  const Result<Plan> plan = read_fitting_plan(arguments.keep_plan, arguments.any_digest, warning);
+  if (!plan) return plan.status().message();
+  if (!warning.empty()) say(fmt::format("gemvjit-cache: warning: {}\n", warning));
+  std::set<std::string> archs, names;
+  const bool any_digest = arguments.any_digest;
+  // With any digest a name counts without its last part.
+  const auto name_of = [any_digest](const std::string& arch, const std::string& file) {
+    return arch + "/" + (any_digest ? file.substr(0, file.rfind('-')) : file);
+  };
+  for (const PlannedKernel& kernel : plan->kernels) {
+    const std::string arch = kernel.id.key.arch.text();
+    archs.insert(arch);
+    names.insert(name_of(arch, entry_file_name(kernel.id)));
+  }
+  const bool all_archs = arguments.all_archs;
+  request.is_unwanted = [=](const CachedFile& file) {
+    if (!all_archs && !archs.contains(file.arch)) return false;
+    return !names.contains(name_of(file.arch, file.path.substr(file.path.rfind('/') + 1)));
+  };
+  return "";
+}
+
 }  // namespace
 
 ExitCode collect_entries(const CacheArguments& arguments) {
   CollectRequest request;
-  if (const std::string wrong = make_request(arguments, request); !wrong.empty()) {
+  std::string wrong = make_request(arguments, request);
+  if (wrong.empty()) wrong = keep_plan_only(arguments, request);
+  if (!wrong.empty()) {
     complain(wrong);
     return exit_usage;
   }
@@ -77,11 +111,22 @@ ExitCode collect_entries(const CacheArguments& arguments) {
     complain("no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
     return exit_environment;
   }
+  struct stat info {};
+  if (arguments.cache_dir && ::stat(folder.path.c_str(), &info) != 0) {
+    complain(fmt::format("{}: {}", folder.path, std::strerror(errno)));
+    return exit_environment;
+  }
   const auto collected = collect_garbage(folder.path, request);
   if (!collected) {
     complain(collected.status().message());
     return exit_environment;
   }
+  nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+  for (const Status& status : collected->failed) {
+    failed.push_back(status.message());
+    complain(status.message());
+  }
+  const ExitCode code = failed.empty() ? exit_done : exit_cache_not_writable;
   const char* done = request.dry_run ? "would be removed" : "removed";
   if (arguments.json) {
     nlohmann::ordered_json removed = nlohmann::ordered_json::array();
@@ -92,13 +137,14 @@ ExitCode collect_entries(const CacheArguments& arguments) {
                 {"removed", removed},
                 {"removed_bytes", collected->removed_bytes},
                 {"kept", collected->kept},
-                {"kept_bytes", collected->kept_bytes}});
-    return exit_done;
+                {"kept_bytes", collected->kept_bytes},
+                {"failed", failed}});
+    return code;
   }
   for (const CachedFile& file : collected->removed) fmt::print("{} {}\n", done, file.path);
   fmt::print("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes,
              done, collected->kept, collected->kept_bytes);
-  return exit_done;
+  return code;
 }
 
 }  // namespace gemvjit::tools

@@ -8,6 +8,7 @@
 #include "cache/signed_store.h"
 #include "cache/size_limit.h"
 #include "src/runtime/options.h"
+#include "src/runtime/settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/signers.h"
@@ -70,7 +71,7 @@ ExitCode import_entries(const CacheArguments& arguments) {
   for (const Bundle::Item& item : (*bundle)->items()) {
     if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
   }
-  const auto options = resolve_options({}, process_environment());
+  const auto options = resolve_options({}, process_settings_reader());
   if (!options) {
     complain(options.status().message());
     return exit_usage;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "gemvjit/gemvjit.h"
+#include "src/runtime/settings.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
 
@@ -25,8 +26,10 @@ constexpr Command commands[] = {
     {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry},
     {"sign", "sign entries of the cache with a private key", sign_entries},
     {"rm", "remove entries", remove_entries},
-    {"gc", "remove entries by size, age or target, least recently used first", collect_entries},
+    {"gc", "remove entries by size, age or target, least recently used first, or all that a plan lacks",
+     collect_entries},
     {"path", "print the cache folder", show_path},
+    {"config", "the options as the library here takes them; --origin: and where each comes from", show_config},
     {"doctor", "what the library finds here: cache, NVRTC, driver, tuning tables; exit 5 if of no use", run_doctor},
 };
 
@@ -63,6 +66,16 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->type_name("TARGET");
     command.add_flag("--other-versions", arguments.other_versions,
                      "also entries of other format versions; without a size or an age those alone, all of them");
+    CLI::Option* plan =
+        command
+            .add_option("--keep-plan", arguments.keep_plan,
+                        "remove what a plan of gemvjit-warmup --plan-out does not have, of the plan's targets")
+            ->type_name("FILE")
+            ->excludes("--max-bytes", "--max-age", "--arch", "--other-versions");
+    command.add_flag("--all-archs", arguments.all_archs, "of all targets, also those that the plan has nothing of")
+        ->needs(plan);
+    command.add_flag("--any-digest", arguments.any_digest, "keep the plan's keys, made of whatever kernel sources")
+        ->needs(plan);
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
     command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }
@@ -106,6 +119,8 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         .add_flag("--repair", arguments.repair, "remove what is damaged in the cache folder; layers stay as they are")
         ->needs(deep);
   }
+  if (name == "config")
+    command.add_flag("--origin", arguments.origin, "and what said so: a variable, a file, or nothing");
   if (name == "stats") command.add_flag("--prometheus", arguments.prometheus, "in Prometheus's text format");
   if (name == "rm") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests")
@@ -139,8 +154,15 @@ int run(int argc, char** argv) {
     }
     arguments.cache_dir = cache_dir;
   }
+  const auto settings = process_settings();
   for (const Command& command : commands) {
-    if (app.get_subcommand(command.name)->parsed()) return command.run(arguments);
+    if (!app.get_subcommand(command.name)->parsed()) continue;
+    // The doctor has it in its report.
+    if (!settings && command.run != run_doctor) {
+      complain(settings.status().message());
+      return exit_usage;
+    }
+    return command.run(arguments);
   }
   return exit_usage;
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/gemvjit_cache/layers.h"
+#include "tools/cache_view/layers.h"
 
 namespace gemvjit::tools {
 namespace {

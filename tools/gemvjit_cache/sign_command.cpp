@@ -1,8 +1,11 @@
 // gemvjit-cache sign: signs entries of the cache folder in place. Whoever signs vouches for what is there.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cache/size_limit.h"
+#include "src/runtime/settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/signers.h"
 
@@ -29,7 +32,15 @@ ExitCode sign_entries(const CacheArguments& arguments) {
     ++left_out;
     complain(fmt::format("left out: {}: {}", listed.path, listed.problem.message()));
   }
-  const auto store = make_dir_store(choose_cache_folder(arguments).path, Log::silent());
+  std::sort(selected.begin(), selected.end());
+  selected.erase(std::unique(selected.begin(), selected.end()), selected.end());  // named twice
+  const auto options = resolve_options({}, process_settings_reader());
+  if (!options) {
+    complain(options.status().message());
+    return exit_usage;
+  }
+  const auto store = make_size_limited_store(make_dir_store(choose_cache_folder(arguments).path, Log::silent()),
+                                             {.max_bytes = options->cache_max_bytes}, Log::silent());
   nlohmann::ordered_json signed_paths = nlohmann::ordered_json::array(), failed = signed_paths;
   for (const ListedEntry* listed : selected) {
     const Result<Entry> made = signatures->sign(*listed->entry);

@@ -5,9 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/cache_view/layers.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
-#include "tools/gemvjit_cache/layers.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {

@@ -100,8 +100,8 @@ int set_up(const TuneOptions& options, Setup& setup) {
   if (!book) return fail(book.status(), exit_usage);
   setup.book = std::move(*book);
   if (setup.book->damaged_lines() > 0) {
-    fmt::print(stderr, "gemvjit-tune: {} lines of {} are damaged and not used\n", setup.book->damaged_lines(),
-               options.samples);
+    say(fmt::format("gemvjit-tune: {} lines of {} are damaged and not used\n", setup.book->damaged_lines(),
+                    options.samples));
   }
   auto table = options.output.empty() ? TableFile::fresh(arch->text()) : TableFile::read(options.output, arch->text());
   if (!table) return fail(table.status(), exit_usage);
@@ -129,8 +129,8 @@ int report_run(const TuneOptions& options, Setup& setup, const RunReport& report
     if (const Status written = setup.table.write(options.output); !written) return fail(written, exit_environment);
   }
   if (report.unfinished > 0) {
-    fmt::print(stderr, "gemvjit-tune: {} cases are left{}\n", report.unfinished,
-               options.samples.empty() ? "" : "; run again with the same --samples to go on");
+    say(fmt::format("gemvjit-tune: {} cases are left{}\n", report.unfinished,
+                    options.samples.empty() ? "" : "; run again with the same --samples to go on"));
   }
   for (const std::string& failure : report.device_failures) complain(failure);
   if (*interrupt_flag() != 0) return exit_interrupted;
@@ -143,7 +143,7 @@ int run(const TuneOptions& options) {
   const auto cases = make_cases(options.request);
   if (!cases) return fail_usage(cases.status());
   if (cases->refused > 0) {
-    fmt::print(stderr, "gemvjit-tune: {} shapes are left out, the first: {}\n", cases->refused, cases->first_refusal);
+    say(fmt::format("gemvjit-tune: {} shapes are left out, the first: {}\n", cases->refused, cases->first_refusal));
   }
   if (cases->cases.empty()) return fail({StatusCode::not_found, "no shapes to tune"}, exit_nothing_found);
   if (options.list) return list(options, cases->cases);

@@ -1,12 +1,15 @@
-// gemvjit-warmup: fill the kernel cache. The command line becomes problems (problem_list, shard), the library does the
-// work, the results become text or JSON and an exit code (results).
+// gemvjit-warmup: fill the kernel cache. The command line becomes problems or a plan's keys (problem_list,
+// kernel_calls, shard), the library does the work, perhaps in processes of its own (isolated_warmup), the results
+// become text or JSON and an exit code (results).
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/interrupt.h"
@@ -14,10 +17,14 @@
 #include "tools/common/progress.h"
 #include "tools/gemvjit_warmup/budget.h"
 #include "tools/gemvjit_warmup/cache_access.h"
+#include "tools/gemvjit_warmup/cache_report.h"
+#include "tools/gemvjit_warmup/isolated_warmup.h"
+#include "tools/gemvjit_warmup/kernel_calls.h"
 #include "tools/gemvjit_warmup/problem_list.h"
 #include "tools/gemvjit_warmup/results.h"
 #include "tools/gemvjit_warmup/shard.h"
 #include "tools/gemvjit_warmup/warmup_options.h"
+#include "tools/gemvjit_warmup/worker.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -42,7 +49,7 @@ struct Reporter {
     if (progress) {
       progress->message(line);
     } else {
-      fmt::print(stderr, "{}\n", line);
+      say(fmt::format("{}\n", line));
     }
   }
   void note(const std::string& line) {
@@ -110,17 +117,23 @@ std::string folder_of(const gemvjit_kernel_info& kernel) {
   return path.substr(0, path.rfind('/'));
 }
 
-// The folders of the problems' entries, one for each target.
+// Folders of the list's entries, one for each target.
 std::set<std::string> entry_folders(gemvjit_context* context, const ProblemList& list) {
   std::set<std::string> folders;
+  const auto on_planned = [](void* user, const gemvjit_kernel_info* kernel) {
+    static_cast<std::set<std::string>*>(user)->insert(folder_of(*kernel));
+    return 0;
+  };
   std::set<const char*> seen;  // arch of a problem: all of one target point to the same text
   for (const gemvjit_problem& problem : list.problems) {
     if (!seen.insert(problem.arch).second) continue;
-    const auto on_planned = [](void* user, const gemvjit_kernel_info* kernel) {
-      static_cast<std::set<std::string>*>(user)->insert(folder_of(*kernel));
-      return 0;
-    };
     (void)gemvjit_plan(context, &problem, 1, on_planned, &folders);
+  }
+  std::set<std::string> targets;
+  for (const std::string& key : list.keys) {
+    if (!targets.insert(key.substr(key.rfind('-') + 1)).second) continue;
+    const char* text = key.c_str();
+    (void)gemvjit_plan_keys(context, &text, 1, on_planned, &folders);
   }
   return folders;
 }
@@ -133,7 +146,7 @@ std::set<std::string> folders_to_write(gemvjit_context* context, const ProblemLi
       static_cast<std::set<std::string>*>(user)->insert(folder_of(*kernel));
     return 0;
   };
-  (void)gemvjit_check(context, list.problems.data(), list.problems.size(), on_checked, &folders);
+  (void)check_kernels(context, list, on_checked, &folders);
   return folders;
 }
 
@@ -155,11 +168,29 @@ bool cache_usable(gemvjit_context* context, const ProblemList& list, Reporter& r
   return true;
 }
 
+gemvjit_status run_isolated(gemvjit_context* context, const ProblemList& list, Reporter& reporter) {
+  IsolationOptions isolation;
+  isolation.jobs = compile_jobs(reporter.options.jobs);
+  isolation.timeout_s = reporter.options.isolate_timeout_s;
+  isolation.memory_mb = reporter.options.isolate_memory_mb;
+  isolation.log_level = log_level(reporter.options);
+  isolation.log_callback = on_log;
+  isolation.on_kernel = on_kernel;
+  isolation.user = &reporter;
+  isolation.cancel = interrupt_flag();
+  return warm_isolated(context, list, isolation);
+}
+
+// What the cache has and lacks is a dry run's answer, and no failure.
 gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Reporter& reporter) {
-  const gemvjit_problem* problems = list.problems.data();
-  const std::size_t count = list.problems.size();
-  if (reporter.options.mode == WarmupMode::dry_run) return gemvjit_plan(context, problems, count, on_kernel, &reporter);
-  if (reporter.options.mode == WarmupMode::check) return gemvjit_check(context, problems, count, on_kernel, &reporter);
+  const std::size_t count = list.keys.empty() ? list.problems.size() : list.keys.size();
+  const WarmupMode mode = reporter.options.mode;
+  if (mode != WarmupMode::build) {
+    const gemvjit_status status = check_kernels(context, list, on_kernel, &reporter);
+    const bool is_answer = status == GEMVJIT_NOT_READY || status == GEMVJIT_ENTRY_DAMAGED;
+    return mode == WarmupMode::dry_run && is_answer ? GEMVJIT_OK : status;
+  }
+  if (reporter.options.isolate) return run_isolated(context, list, reporter);
 
   std::vector<gemvjit_status> statuses(count, GEMVJIT_OK);
   gemvjit_warmup_options warmup{};
@@ -170,12 +201,13 @@ gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Repor
   warmup.problem_status = statuses.data();
   warmup.compile_only = 1;
   warmup.require_cache = 1;
-  const gemvjit_status status = gemvjit_warmup(context, problems, count, &warmup);
+  const gemvjit_status status = warm_kernels(context, list, warmup);
   if (status != GEMVJIT_OK && status != GEMVJIT_CANCELLED) {
     const std::string error = gemvjit_last_error();
     for (std::size_t i = 0; i < count; ++i) {
       if (statuses[i] == GEMVJIT_OK || statuses[i] == GEMVJIT_CANCELLED) continue;
-      reporter.results.add_failed_problem(i, problems[i], statuses[i],
+      const gemvjit_problem problem = list.keys.empty() ? list.problems[i] : gemvjit_problem{};
+      reporter.results.add_failed_problem(i, problem, statuses[i],
                                           statuses[i] == status ? error : gemvjit_status_name(statuses[i]));
     }
   }
@@ -200,20 +232,40 @@ void show_errors(const Results& results) {
   }
 }
 
-void print_results(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list,
-                   const Results& results, double seconds) {
+void print_results(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list, Results& results,
+                   double seconds) {
+  const std::string folder = gemvjit_cache_dir(context);
+  std::optional<Forecast> forecast;
+  if (options.mode == WarmupMode::check) explain_misses(folder, results.all());
+  if (options.mode == WarmupMode::dry_run) {
+    locate(folder, results.all());
+    forecast = make_forecast(folder, results.all(), compile_jobs(options.jobs));
+  }
   if (options.json) {
     gemvjit_stats_data stats{};
     stats.struct_size = sizeof stats;
     (void)gemvjit_stats(context, &stats);
     nlohmann::ordered_json document = results.json(seconds, stats);
+    if (forecast) document["summary"]["forecast"] = forecast_json(*forecast);
     if (!list.models.empty()) document["models"] = list.models;
     print_json(document);
   } else {
-    const char* folder = gemvjit_cache_dir(context);
-    fmt::print("{}{}; cache {}\n", results.table(), results.summary(seconds), *folder != 0 ? folder : "in memory only");
+    fmt::print("{}{}{}; cache {}\n", results.table(),
+               options.mode == WarmupMode::check ? misses_text(results.all()) : "", results.summary(seconds),
+               folder.empty() ? "in memory only" : folder);
+    if (forecast) fmt::print("{}", forecast_text(*forecast));
   }
   std::fflush(stdout);
+}
+
+ExitCode make_list(gemvjit_context* context, const WarmupOptions& options, ProblemList& list, std::string& error) {
+  ExitCode code = options.plan_in.empty() ? make_problem_list(context, options, list, error)
+                                          : make_planned_list(context, options, list, error);
+  if (code == exit_done && !options.plan_out.empty()) {
+    code = write_plan_file(options.plan_out, plan_of(context, list), error);
+  }
+  if (code == exit_done) cut_to_shard(context, options.shard, list);
+  return code;
 }
 
 int run(const WarmupOptions& options) {
@@ -226,11 +278,10 @@ int run(const WarmupOptions& options) {
   }
   ProblemList list;
   std::string error;
-  if (const ExitCode code = make_problem_list(context.get(), options, list, error); code != exit_done) {
+  if (const ExitCode code = make_list(context.get(), options, list, error); code != exit_done) {
     complain(error);
     return code;
   }
-  if (options.shard.count > 1) list.problems = problems_of_shard(context.get(), list.problems, options.shard);
   for (const std::string& note : list.notes) reporter.note(note);
   if (options.mode == WarmupMode::build && !cache_usable(context.get(), list, reporter)) return exit_cache_not_writable;
 
@@ -268,6 +319,7 @@ int run(const WarmupOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace gemvjit::tools;
+  if (argc > 1 && std::string_view(argv[1]) == kWorkerArgument) return run_worker(argc, argv);
   return run_tool("gemvjit-warmup", argc, argv, [&]() -> int {
     WarmupOptions options;
     if (const auto code = parse_warmup_options(argc, argv, options)) return *code;

@@ -45,7 +45,7 @@ void add_tensors(const std::vector<Tensor>& tensors, const ModelRequest& request
   result.notes.push_back(fmt::format("{}: {} linear layers", request.path, model.layers.size()));
   std::map<std::tuple<std::int64_t, std::int64_t, WeightType>, std::pair<std::size_t, std::string>> groups;
   for (const LinearLayer& layer : model.layers) {
-    result.shapes.push_back({.n = layer.n, .k = layer.k, .family = family_of(layer.type)});
+    result.shapes.push_back({{.n = layer.n, .k = layer.k, .family = family_of(layer.type)}, layer.name});
     auto& [count, first] = groups[{layer.n, layer.k, layer.type}];
     if (count++ == 0) first = layer.name;
   }
@@ -78,7 +78,7 @@ std::string add_group(const LayerGroup& group, const ModelRules& rules, const Mo
       n = spec.n;
       k = spec.k;
       why_not = verdict(spec);
-      if (why_not.empty()) result.shapes.push_back(spec);
+      if (why_not.empty()) result.shapes.push_back({spec, fmt::format("{} tp{}", group.name(), tp)});
       texts.push_back(fmt::format("tp{} {}x{}{}", tp, spec.n, spec.k, why_not.empty() ? "" : " (not served)"));
     } else {
       texts.push_back(fmt::format("tp{} none", tp));

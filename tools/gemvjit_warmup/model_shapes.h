@@ -19,8 +19,13 @@ struct ModelRequest {
   bool scan = false;
 };
 
+struct ModelShape {
+  ShapeSpec shape;
+  std::string layer;  // "qkv_proj tp2", or a tensor's name
+};
+
 struct ModelShapes {
-  std::vector<ShapeSpec> shapes;   // with repeats
+  std::vector<ModelShape> shapes;  // with repeats
   std::vector<std::string> notes;  // lines for stderr; those of something wrong begin with "warning: "
   nlohmann::ordered_json json;     // an element of "models" in the document of --json
 };

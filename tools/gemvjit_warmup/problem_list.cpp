@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -33,20 +34,57 @@ gemvjit_problem make_problem(const ShapeSpec& shape, const std::string& arch) {
   return problem;
 }
 
-// Shapes without repeats, in the order in which they were first asked for.
+// Shapes without repeats, in the order in which they were first asked for, and who asked.
 class ShapeSet {
  public:
-  void add(const ShapeSpec& shape) {
-    if (seen_.insert({shape.n, shape.k, shape.family, shape.silu_mul}).second) shapes_.push_back(shape);
+  void add(const ShapeSpec& shape, const std::string& source) {
+    const auto [place, is_new] = places_.try_emplace({shape.n, shape.k, shape.family, shape.silu_mul}, shapes_.size());
+    if (is_new) {
+      shapes_.push_back(shape);
+      sources_.emplace_back();
+    }
+    sources_[place->second].insert(source);
     // A prefill path that has no W4A16 GEMM dequantizes the weight, so every NVFP4 shape brings that kernel along.
-    if (shape.family == ShapeFamily::nvfp4) add({.n = shape.n, .k = shape.k, .family = ShapeFamily::dequant});
+    if (shape.family == ShapeFamily::nvfp4) add({.n = shape.n, .k = shape.k, .family = ShapeFamily::dequant}, source);
   }
   const std::vector<ShapeSpec>& shapes() const { return shapes_; }
+  std::vector<std::string> sources(std::size_t shape) const { return {sources_[shape].begin(), sources_[shape].end()}; }
 
  private:
-  std::set<std::tuple<std::int64_t, std::int64_t, ShapeFamily, bool>> seen_;
+  std::map<std::tuple<std::int64_t, std::int64_t, ShapeFamily, bool>, std::size_t> places_;
   std::vector<ShapeSpec> shapes_;
+  std::vector<std::set<std::string>> sources_;
 };
+
+// "model.layers.*.mlp.up_proj.weight": the layers of a model differ in their numbers.
+std::string without_numbers(const std::string& name) {
+  std::string text, part;
+  const auto end_part = [&] {
+    const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    text += is_number ? "*" : part;
+    part.clear();
+  };
+  for (const char c : name) {
+    if (c != '.') {
+      part += c;
+      continue;
+    }
+    end_part();
+    text += c;
+  }
+  end_part();
+  return text;
+}
+
+// The model's own name, wherever it lies.
+std::string model_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string shape_text(const ShapeSpec& shape) {
+  return fmt::format("{}x{}:{}{}", shape.n, shape.k, shape_family_name(shape.family), shape.silu_mul ? ":silu" : "");
+}
 
 std::string describe_compiler(gemvjit_context* context) {
   char text[1024] = "";
@@ -94,7 +132,9 @@ ExitCode add_model(gemvjit_context* context, const WarmupOptions& options, const
   };
   ModelShapes model;
   if (const ExitCode code = make_model_shapes(request, verdict, model, error); code != exit_done) return code;
-  for (const ShapeSpec& shape : model.shapes) shapes.add(shape);
+  for (const ModelShape& wanted : model.shapes) {
+    shapes.add(wanted.shape, fmt::format("model {}: {}", model_name(path), without_numbers(wanted.layer)));
+  }
   list.notes.insert(list.notes.end(), model.notes.begin(), model.notes.end());
   list.models.push_back(std::move(model.json));
   return exit_done;
@@ -112,7 +152,7 @@ bool wanted(gemvjit_context* context, const gemvjit_problem& problem, ProblemLis
 
 // One shape on one target: its problems for the wanted nt and pdl.
 void add_problems(gemvjit_context* context, const WarmupOptions& options, const ShapeSpec& shape,
-                  const std::string& arch, ProblemList& list) {
+                  const std::vector<std::string>& sources, const std::string& arch, ProblemList& list) {
   std::vector<int> nts{0};
   if (shape.family != ShapeFamily::dequant) {
     if (!options.nts.empty()) nts = options.nts;
@@ -127,7 +167,9 @@ void add_problems(gemvjit_context* context, const WarmupOptions& options, const 
       problem.nt = nt;
       problem.pdl = pdl;
       problem.allow_untuned = options.tuned_only ? 0 : 1;
-      if (wanted(context, problem, list)) list.problems.push_back(problem);
+      if (!wanted(context, problem, list)) continue;
+      list.problems.push_back(problem);
+      list.sources.push_back(sources);
     }
   }
 }
@@ -138,8 +180,7 @@ ExitCode check_shapes(gemvjit_context* context, const WarmupOptions& options, co
     for (const std::string& arch : list.archs) {
       const gemvjit_problem problem = make_problem(shape, arch);
       if (gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK) continue;
-      error = fmt::format("--shape {}x{}:{}{}: {}", shape.n, shape.k, shape_family_name(shape.family),
-                          shape.silu_mul ? ":silu" : "", gemvjit_last_error());
+      error = fmt::format("--shape {}: {}", shape_text(shape), gemvjit_last_error());
       return exit_usage;
     }
   }
@@ -170,13 +211,15 @@ ExitCode make_problem_list(gemvjit_context* context, const WarmupOptions& option
   if (const ExitCode code = check_shapes(context, options, list, error); code != exit_done) return code;
 
   ShapeSet shapes;
-  for (const ShapeSpec& shape : options.shapes) shapes.add(shape);
+  for (const ShapeSpec& shape : options.shapes) shapes.add(shape, "shape " + shape_text(shape));
   for (const std::string& model : options.models) {
     const ExitCode code = add_model(context, options, model, list.archs.front(), shapes, list, error);
     if (code != exit_done) return code;
   }
   for (const std::string& arch : list.archs) {
-    for (const ShapeSpec& shape : shapes.shapes()) add_problems(context, options, shape, arch, list);
+    for (std::size_t i = 0; i < shapes.shapes().size(); ++i) {
+      add_problems(context, options, shapes.shapes()[i], shapes.sources(i), arch, list);
+    }
   }
   if (!list.problems.empty()) return exit_done;
   error = "no shape is left: none of them has a measured configuration; leave --tuned-only out to take defaults";

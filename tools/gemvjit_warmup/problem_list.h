@@ -17,6 +17,10 @@ struct ProblemList {
   // so it is neither copied nor changed.
   std::vector<std::string> archs;
   std::vector<gemvjit_problem> problems;
+  // Of --plan: kernels by key, and then no problems.
+  std::vector<std::string> keys;
+  // Who wants each problem's, or key's, kernels: a shape as typed, a model and its layers, with * for numbers.
+  std::vector<std::vector<std::string>> sources;
   std::vector<std::string> notes;              // what was left out and why, for stderr
   std::vector<nlohmann::ordered_json> models;  // what is told of each --model, for --json
 

@@ -32,6 +32,16 @@ std::vector<std::pair<const char*, std::uint64_t>> unusual_counters(const gemvji
           {"build_shared_failures", stats.build_shared_failures}};
 }
 
+nlohmann::ordered_json nearest_json(const KernelResult& result) {
+  if (!result.nearest) return nullptr;
+  const NearestEntry& nearest = *result.nearest;
+  return {{"key", nearest.key},
+          {"path", nearest.path},
+          {"field", nearest.field},
+          {"wanted", nearest.wanted},
+          {"found", nearest.found}};
+}
+
 }  // namespace
 
 const KernelResult& Results::add(const gemvjit_kernel_info& kernel) {
@@ -41,6 +51,7 @@ const KernelResult& Results::add(const gemvjit_kernel_info& kernel) {
   result.arch = text_of(kernel.arch);
   result.match = text_of(kernel.match);
   result.error = text_of(kernel.error);
+  result.path = text_of(kernel.path);
   result.n = kernel.n;
   result.k = kernel.k;
   result.flags = kernel.flags;
@@ -53,6 +64,12 @@ const KernelResult& Results::add(const gemvjit_kernel_info& kernel) {
   result.smem_bytes = kernel.smem_bytes;
   result.spill_bytes = kernel.spill_bytes;
   result.problem_index = kernel.problem_index;
+  if (mode_ == WarmupMode::dry_run && result.outcome != GEMVJIT_OUTCOME_CACHED) {
+    // That it is not there, or damaged, is why it would be compiled, and no failure.
+    if (result.status == GEMVJIT_NOT_READY) result.error.clear();
+    result.outcome = GEMVJIT_OUTCOME_MISSING;
+    result.status = GEMVJIT_OK;
+  }
   results_.push_back(std::move(result));
   return results_.back();
 }
@@ -87,6 +104,7 @@ std::size_t Results::count(gemvjit_outcome outcome) const {
 }
 
 const char* Results::status_word(const KernelResult& result) const {
+  if (mode_ == WarmupMode::dry_run) return "planned";
   if (result.status == GEMVJIT_ENTRY_DAMAGED) return "damaged";
   switch (result.outcome) {
     case GEMVJIT_OUTCOME_COMPILED:
@@ -94,7 +112,7 @@ const char* Results::status_word(const KernelResult& result) const {
     case GEMVJIT_OUTCOME_CACHED:
       return "cached";
     case GEMVJIT_OUTCOME_MISSING:
-      return mode_ == WarmupMode::dry_run ? "planned" : "missing";
+      return "missing";
     case GEMVJIT_OUTCOME_FAILED:
       break;
   }
@@ -115,6 +133,13 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
                     {"status", status_word(result)},
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
+    if (mode_ == WarmupMode::dry_run) {
+      list.back()["from"] = result.from;
+      list.back()["from_place"] = result.from_place;
+    }
+    if (mode_ == WarmupMode::check && result.outcome == GEMVJIT_OUTCOME_MISSING) {
+      list.back()["nearest"] = nearest_json(result);
+    }
   }
   nlohmann::ordered_json summary{{"total", results_.size() + left_},
                                  {"compiled", count(GEMVJIT_OUTCOME_COMPILED)},
@@ -131,9 +156,10 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
 std::string Results::table() const {
   using Align = Table::Align;
   if (mode_ == WarmupMode::dry_run) {
-    Table table({{"KEY"}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}});
+    Table table({{"KEY"}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}, {"FROM"}});
     for (const KernelResult& result : results_) {
-      table.add_row({result.key, family_name(result.family), result.match, result.digest.substr(0, 16)});
+      table.add_row({result.key, family_name(result.family), result.match, result.digest.substr(0, 16),
+                     result.from == "layer" ? "layer " + result.from_place : result.from});
     }
     return table.text();
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,17 @@
 
 namespace gemvjit::tools {
 
+// The entry that comes closest to a kernel which is missing.
+struct NearestEntry {
+  std::string key, path;
+  std::string difference;            // the first, for people
+  std::string field, wanted, found;  // its parts
+};
+
 struct KernelResult {
-  std::string key, digest, arch, match, error;
+  std::string key, digest, arch, match, error, path;
+  std::optional<NearestEntry> nearest;  // of --check
+  std::string from, from_place;         // of --dry-run; see cache_report.h
   std::int64_t n = 0, k = 0;
   std::uint64_t flags = 0;
   int family = 0, nt = 0;
@@ -37,7 +47,7 @@ class Results {
   // The order of the command line, whatever the order in which threads finished.
   void sort();
 
-  // "compiled", "cached", "failed"; with --check also "missing" and "damaged"; with --dry-run "planned".
+  // "compiled", "cached", "failed"; with --check also "missing" and "damaged"; with --dry-run "planned", always.
   const char* status_word(const KernelResult& result) const;
   // The one document of --json. Of the counters, those that tell of something unusual and are not 0 are in its summary.
   nlohmann::ordered_json json(double seconds, const gemvjit_stats_data& stats) const;
@@ -47,6 +57,7 @@ class Results {
   // Without regard to an interruption.
   ExitCode exit_code() const;
   const std::vector<KernelResult>& all() const { return results_; }
+  std::vector<KernelResult>& all() { return results_; }
 
  private:
   std::size_t count(gemvjit_outcome outcome) const;

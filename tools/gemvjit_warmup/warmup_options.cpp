@@ -21,7 +21,9 @@ constexpr const char* footer =
     "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is "
     "damaged (--check), 9 not fully warm (--check,\n--max-seconds),\n"
     "130 interrupted, finished work kept.\n"
-    "Example: gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
+    "Examples:\n"
+    "  gemvjit-warmup --plan plan.json --check    # after --dry-run --plan-out plan.json elsewhere\n"
+    "  gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
 
 template <typename T>
 void drop_repeats(std::vector<T>& values) {
@@ -119,7 +121,25 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
         const bool is_number = CLI::detail::lexical_cast(text, seconds);
         return is_number && seconds >= 1e-3 && seconds <= 1e9 ? "" : "not in 0.001 to 1000000000: " + printable(text);
       });
-  CLI::Option* dry_option = app.add_flag("--dry-run", dry_run, "name the kernels, look up and compile nothing");
+  CLI::Option* plan_option =
+      app.add_option("--plan", options.plan_in, "just the kernels of a plan, whatever the tuning tables here say")
+          ->type_name("FILE");
+  app.add_option("--plan-out", options.plan_out, "first write the list of kernels as a plan")->type_name("FILE");
+  app.add_flag("--any-digest", options.any_digest, "take a plan of other kernel sources by its keys alone")
+      ->needs(plan_option);
+  CLI::Option* isolate_option = app.add_flag("--isolate", options.isolate,
+                                             "compile in processes of their own: a compiler that crashes fails one "
+                                             "kernel");
+  app.add_option("--isolate-timeout", options.isolate_timeout_s, "after so long a kernel's process is killed (600)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.01, 86400.0))
+      ->needs(isolate_option);
+  app.add_option("--isolate-memory", options.isolate_memory_mb, "address space of such a process; no limit if not said")
+      ->type_name("MB")
+      ->check(CLI::Range(64, 1 << 20))
+      ->needs(isolate_option);
+  CLI::Option* dry_option =
+      app.add_flag("--dry-run", dry_run, "name the kernels, where each would come from and the time it would take");
   app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
   app.add_flag("--tuned-only", options.tuned_only, "leave out shapes without a measured configuration");
   app.add_flag("--json", options.json, "results as one JSON document");
@@ -133,8 +153,19 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
     if (!shape) return usage_error(shape.status().message());
     options.shapes.push_back(*shape);
   }
-  if (options.shapes.empty() && options.models.empty()) {
-    return usage_error("nothing to warm: name shapes with --shape NxK or a model with --model DIR (see --help)");
+  if (*plan_option) {
+    if (options.plan_in.empty()) return usage_error("--plan is empty; name a file");
+    const bool more = !shapes.empty() || !options.models.empty() || !archs.empty() || !nts.empty() ||
+                      options.tuned_only || app.get_option("--pdl")->count() > 0;
+    if (more) {
+      return usage_error(
+          "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl and --tuned-only to the run that "
+          "writes it");
+    }
+  } else if (options.shapes.empty() && options.models.empty()) {
+    return usage_error(
+        "nothing to warm: name shapes with --shape NxK, a model with --model DIR or a plan with --plan FILE (see "
+        "--help)");
   }
   if (!split_at_commas(archs, options.archs)) {
     return usage_error("--arch: a target is empty; accepted: native, or targets such as sm_90a, joined by commas");
@@ -156,7 +187,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   }
   if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
   if (*cache_option) options.cache_dir = cache_dir;
-  if (options.archs.empty()) options.archs.push_back("native");
+  if (options.archs.empty() && options.plan_in.empty()) options.archs.push_back("native");
   drop_repeats(options.archs);
   drop_repeats(options.nts);
   options.pdl = pdl == "both" ? PdlChoice::both : pdl == "off" ? PdlChoice::off : PdlChoice::on;

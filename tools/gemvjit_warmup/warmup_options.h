@@ -25,8 +25,13 @@ struct WarmupOptions {
   std::optional<std::string> cache_dir;
   int jobs = 0;  // 0: the library's default
   WarmupMode mode = WarmupMode::build;
-  Shard shard;             // of the kernels; all if not said
-  double max_seconds = 0;  // 0: no limit
+  std::string plan_in, plan_out;  // files; "": none
+  bool any_digest = false;        // take a plan of other kernel sources by its keys
+  bool isolate = false;           // compile in processes of their own
+  double isolate_timeout_s = 600;
+  int isolate_memory_mb = 0;  // of address space; 0: no limit
+  Shard shard;                // of the kernels; all if not said
+  double max_seconds = 0;     // 0: no limit
   bool tuned_only = false;
   bool json = false;
   bool quiet = false;

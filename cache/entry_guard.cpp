@@ -1,0 +1,62 @@
+#include "cache/entry_guard.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace gemvjit {
+namespace {
+
+constexpr uid_t root_user = 0;
+constexpr int folders_below_root = 3;
+
+Status refuse(const std::string& path, const std::string& reason) {
+  return {StatusCode::io_error, fmt::format("{} is not trusted: {}", path, reason)};
+}
+
+}  // namespace
+
+EntryGuard EntryGuard::of_cache(CacheTrust trust) {
+  return {trust == CacheTrust::shared ? Kind::shared : Kind::owner, ::geteuid(), ::getegid()};
+}
+
+EntryGuard EntryGuard::of_layer() { return {Kind::layer, ::geteuid(), ::getegid()}; }
+
+Status EntryGuard::check_file(const std::string& path, const struct stat& info) const {
+  if ((info.st_mode & S_IWOTH) != 0) return refuse(path, "all users may write it (chmod o-w)");
+  if (kind == Kind::shared) return Status::ok();
+  if (info.st_uid != user && info.st_uid != root_user) {
+    return refuse(path, fmt::format("it belongs to user {}", info.st_uid));
+  }
+  const bool group_is_private = kind == Kind::layer && (info.st_gid == group || info.st_gid == root_user);
+  if ((info.st_mode & S_IWGRP) != 0 && !group_is_private) return refuse(path, "its group may write it (chmod g-w)");
+  return Status::ok();
+}
+
+Status EntryGuard::check_way(const std::string& entry_path) const {
+  std::string folder = entry_path;
+  for (int i = 0; i < folders_below_root; ++i) {
+    const std::size_t slash = folder.rfind('/');
+    if (slash == std::string::npos || slash == 0) return Status::ok();
+    folder.resize(slash);
+    struct stat info {};
+    if (::lstat(folder.c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;
+      return refuse(folder, fmt::format("it cannot be examined: {}", std::generic_category().message(errno)));
+    }
+    if (S_ISLNK(info.st_mode)) {
+      if (kind != Kind::layer) return refuse(folder, "it is a link");
+      if (info.st_uid != user && info.st_uid != root_user) {
+        return refuse(folder, fmt::format("it is a link of user {}", info.st_uid));
+      }
+      if (::stat(folder.c_str(), &info) != 0) continue;  // leads nowhere: nothing is read through it
+    }
+    if (S_ISDIR(info.st_mode)) GEMVJIT_TRY(check_file(folder, info));
+  }
+  return Status::ok();
+}
+
+}  // namespace gemvjit

@@ -1,0 +1,61 @@
+#include "tools/cache_view/compile_times.h"
+
+#include <algorithm>
+
+#include "cache/entry_files.h"
+#include "src/runtime/options.h"
+#include "tools/cache_view/layers.h"
+
+namespace gemvjit::tools {
+
+CompileTimes medians(const std::map<Family, std::vector<std::uint32_t>>& times) {
+  CompileTimes result;
+  for (const auto& [family, all] : times) {
+    if (all.empty()) continue;
+    std::vector<std::uint32_t> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    const double upper = sorted[middle];
+    const double lower = sorted.size() % 2 == 0 ? sorted[middle - 1] : upper;
+    result[family] = {(lower + upper) / 2, sorted.size()};
+  }
+  return result;
+}
+
+CompileTimes recorded_compile_times(const std::string& root) {
+  std::map<Family, std::vector<std::uint32_t>> times;
+  const auto add = [&](const ListedEntry& listed) {
+    if (!listed.entry) return;
+    const auto spec = describe_key(listed.entry->id.key);
+    if (spec) times[spec->family].push_back(listed.entry->cubin.compile_ms);
+  };
+  if (!root.empty()) (void)visit_entries(root, add);
+  for (LayerView& view : open_layers()) {
+    for (const ListedEntry& listed : list_layer(view)) add(listed);
+  }
+  return medians(times);
+}
+
+Estimate estimate(const CompileTimes& times, const std::map<Family, std::size_t>& kernels, int jobs) {
+  Estimate result;
+  double milliseconds = 0;
+  for (const auto& [family, count] : kernels) {
+    const auto known = times.find(family);
+    if (known == times.end()) {
+      result.without_basis += count;
+    } else {
+      milliseconds += known->second.median_ms * static_cast<double>(count);
+    }
+  }
+  result.seconds = milliseconds / 1000 / std::max(jobs, 1);
+  return result;
+}
+
+int compile_jobs(int requested) {
+  OptionRequest request;
+  request.compile_threads = requested;
+  const auto options = resolve_options(request, process_environment());
+  return options ? options->compile_threads : std::max(requested, 1);
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,36 @@
+// How long compiles took, as cache entries remember it, and what follows for those to come.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/catalog/catalog.h"
+
+namespace gemvjit::tools {
+
+struct CompileTime {
+  double median_ms = 0;
+  std::size_t entries = 0;  // that it is the median of
+};
+using CompileTimes = std::map<Family, CompileTime>;
+
+// The medians of some times; of an even number the mean of the middle two.
+CompileTimes medians(const std::map<Family, std::vector<std::uint32_t>>& times);
+
+// Those of all whole entries of a folder with the cache's layout and of the layers that GEMVJIT_CACHE_RO names. Reads
+// every entry.
+CompileTimes recorded_compile_times(const std::string& root);
+
+struct Estimate {
+  double seconds = 0;             // of the kernels with a basis, `jobs` at a time
+  std::size_t without_basis = 0;  // kernels of families of which no entry is there
+};
+// `kernels`: how many are to be compiled of each family.
+Estimate estimate(const CompileTimes& times, const std::map<Family, std::size_t>& kernels, int jobs);
+
+// How many kernels the library compiles at a time where a tool was told `requested` (0: nothing).
+int compile_jobs(int requested);
+
+}  // namespace gemvjit::tools

@@ -34,7 +34,8 @@ class TwoNodes : public RuntimeTest {
     };
     compilers.while_compiling = [&] {
       ++seen->compiles;
-      wait_until([&] { return seen->missed == processes; });
+      // The other node has looked for the last time, too, once it compiles.
+      wait_until([&] { return seen->missed == processes && seen->compiles == 2; });
     };
     const auto context = make();
     const auto candidates = item(*context, on(nvfp4(1024, 1024, 1), "sm_90a")).candidates;

@@ -49,7 +49,7 @@ struct Reporter {
     if (progress) {
       progress->message(line);
     } else {
-      say(fmt::format("{}\n", line));
+      tools::say(line + "\n");
     }
   }
   void note(const std::string& line) {

@@ -32,10 +32,10 @@ Result<Ed25519PublicKey> load_public_key(const std::string& file, const Ed25519&
   return key;
 }
 
-void load_folder(const std::string& folder, const Ed25519& ed25519, TrustedKeys& trusted) {
+void load_folder(const std::string& folder, bool must_exist, const Ed25519& ed25519, TrustedKeys& trusted) {
   const auto names = list_directory(folder);
   if (!names) {
-    if (names.status().code() != StatusCode::not_found) trusted.problems.push_back(names.status());
+    if (must_exist || names.status().code() != StatusCode::not_found) trusted.problems.push_back(names.status());
     return;
   }
   if (const Status safe = check_trust_path(folder); !safe) {
@@ -110,9 +110,9 @@ class SecretFile {
 
 }  // namespace
 
-TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, const Ed25519& ed25519) {
+TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, bool must_exist, const Ed25519& ed25519) {
   TrustedKeys trusted;
-  for (const std::string& folder : folders) load_folder(folder, ed25519, trusted);
+  for (const std::string& folder : folders) load_folder(folder, must_exist, ed25519, trusted);
   return trusted;
 }
 

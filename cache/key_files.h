@@ -25,10 +25,11 @@ struct TrustedKeys {
   std::vector<Status> problems;  // folders and files that were passed over, and why
 };
 
-// The keys in *.pub files, PEM public keys, of the folders. A folder that is not there has none. One that somebody
+// The keys in *.pub files, PEM public keys, of the folders. A folder that is not there has none,
+// which is a problem only if it `must_exist`. One that somebody
 // other than this user and root may write, or whose way others could bend, is passed over (root_safety.h), and so is
 // such a file: who can put a key there can have any kernel run.
-TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, const Ed25519& ed25519);
+TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, bool must_exist, const Ed25519& ed25519);
 
 // The private key in a PEM file. It must be a regular file of this user or root, without any permission for group and
 // others: invalid_argument, else, with the remedy. io_error where it cannot be read. Messages name the file only.

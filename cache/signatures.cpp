@@ -90,7 +90,7 @@ void Signatures::load() const {
     return;
   }
   loaded_.ed25519 = std::move(ed25519).value();
-  loaded_.trusted = load_trusted_keys(options_.trust_dirs, *loaded_.ed25519);
+  loaded_.trusted = load_trusted_keys(options_.trust_dirs, options_.trust_dirs_named, *loaded_.ed25519);
   for (const Status& problem : loaded_.trusted.problems) {
     log_.warning("keys not trusted: {}", problem.message());
   }

@@ -32,7 +32,8 @@ const char* signature_policy_name(SignaturePolicy policy);
 struct SignatureOptions {
   SignaturePolicy policy = SignaturePolicy::off;
   std::vector<std::string> trust_dirs;
-  std::string signing_key;  // a private key's file; "": none
+  bool trust_dirs_named = false;  // not the default ones: each has to be there
+  std::string signing_key;        // a private key's file; "": none
   std::string libcrypto = default_libcrypto;
 };
 

@@ -100,7 +100,10 @@ const char* gemvjit_device_arch(const gemvjit_context* context) {
 }
 
 const char* gemvjit_cache_dir(const gemvjit_context* context) {
-  return text_of(context, [](const gemvjit::Context& c) { return c.options().cache_dir.c_str(); });
+  return text_of(context, [](const gemvjit::Context& c) {
+    // A folder that was refused is none.
+    return c.store().root().empty() ? "" : c.options().cache_dir.c_str();
+  });
 }
 
 const char* gemvjit_tuning_hash(const gemvjit_context* context) {

@@ -120,6 +120,7 @@ Result<SignatureOptions> resolve_signature_options(const EnvironmentReader& envi
   options.policy = *policy;
   if (const auto folder = variable_of(option::cache_trust_dir, environment)) {
     options.trust_dirs = {*folder};
+    options.trust_dirs_named = true;
   } else {
     options.trust_dirs =
         default_trust_dirs(environment("XDG_CONFIG_HOME").value_or(""), environment("HOME").value_or(""));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "tests/api/api_fixture.h"
@@ -123,6 +124,21 @@ TEST_F(ApiContextTest, TheLastErrorBelongsToTheThread) {
   gemvjit_options good;
   EXPECT_EQ(gemvjit_options_init(&good), GEMVJIT_OK);
   EXPECT_TRUE(last_error_has("gemvjit_options_init"));  // a success leaves it
+}
+
+// B41, B47. It is not in use, so an engine must not be told that it is.
+TEST_F(ApiContextTest, ARefusedFolderIsNoCacheDirectory) {
+  const std::string folder = dir.path("loose");
+  std::filesystem::create_directory(folder);
+  gemvjit_options given = defaults();
+  given.cache_dir = folder.c_str();
+  for (const bool loose : {false, true}) {
+    std::filesystem::permissions(folder, std::filesystem::perms(loose ? 0777 : 0700));
+    gemvjit_context* context = nullptr;
+    ASSERT_EQ(gemvjit_create(&given, &context), GEMVJIT_OK) << gemvjit_last_error();
+    EXPECT_STREQ(gemvjit_cache_dir(context), loose ? "" : folder.c_str());
+    gemvjit_destroy(context);
+  }
 }
 
 TEST_F(ApiContextTest, LogMessagesReachTheCallback) {

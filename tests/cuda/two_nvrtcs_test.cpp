@@ -1,4 +1,4 @@
-// B58, B67: an NVRTC that is too old for a target, and two of them on one machine. (B65, builtins that are missing, is
+// B58, B67: an NVRTC that is too old for a target, and two of them on one machine. (Builtins that are missing are
 // in nvrtc_api_test.cpp.)
 #include <dlfcn.h>
 #include <gmock/gmock.h>

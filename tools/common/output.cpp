@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/common/exit_codes.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -69,7 +70,10 @@ int run_tool(const char* program, int argc, char** argv, const std::function<int
   return finish(code);
 }
 
-void say(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+void say(std::string_view text) {
+  const std::string safe = printable_message(text);
+  (void)std::fwrite(safe.data(), 1, safe.size(), stderr);
+}
 
 void complain(const std::string& message) {
   if (!state.complaints.empty()) state.complaints += "\n";

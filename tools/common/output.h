@@ -16,7 +16,8 @@ namespace gemvjit::tools {
 // - Stdout that could not be written turns exit_done into exit_environment, with a message.
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body);
 
-// To stderr. That nobody can read it is no reason to stop, or to throw as fmt does.
+// To stderr, with what would steer a terminal escaped (printable.h). That nobody can read it is no reason to stop, or
+// to throw as fmt does.
 void say(std::string_view text);
 void complain(const std::string& message);  // an error, to stderr, with the tool's name
 

@@ -34,6 +34,20 @@ std::string escaped(std::uint32_t point, std::string_view bytes) {
   return std::string(bytes);
 }
 
+// Each character as `piece` has it; a byte that is none as \xff.
+template <typename Piece>
+std::string replace(std::string_view text, const Piece& piece) {
+  std::string result;
+  while (!text.empty()) {
+    std::uint32_t point = 0;
+    const std::size_t size = decode(text, point);
+    result +=
+        size == 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0])) : piece(point, text.substr(0, size));
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -48,6 +62,17 @@ std::string printable(std::string_view text) {
     text.remove_prefix(size == 0 ? 1 : size);
   }
   return result;
+}
+
+std::string printable_message(std::string_view text) {
+  return replace(text, [](std::uint32_t point, std::string_view bytes) {
+    const bool stays = point == '\n' || point == '\t' || point == '\\';
+    return stays ? std::string(bytes) : escaped(point, bytes);
+  });
+}
+
+std::string valid_utf8(std::string_view text) {
+  return replace(text, [](std::uint32_t, std::string_view bytes) { return std::string(bytes); });
 }
 
 }  // namespace gemvjit::tools

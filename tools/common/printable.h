@@ -11,4 +11,11 @@ namespace gemvjit::tools {
 // is cut there and ends in "...".
 std::string printable(std::string_view text);
 
+// A whole message for a terminal, whatever was quoted in it: as above, but lines stay lines, tabs and backslashes what
+// they are, and nothing is cut.
+std::string printable_message(std::string_view text);
+
+// Bytes that are no UTF-8 as \xff; all else as it is.
+std::string valid_utf8(std::string_view text);
+
 }  // namespace gemvjit::tools

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "tools/common/human_units.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -65,7 +66,7 @@ void Progress::update(std::size_t done, std::size_t total) {
 void Progress::message(std::string_view line) {
   const std::lock_guard lock(mutex_);
   clear_bar_locked();
-  write_stderr(fmt::format("{}\n", line));
+  write_stderr(printable_message(line) + "\n");
 }
 
 void Progress::finish() {

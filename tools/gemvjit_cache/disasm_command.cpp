@@ -73,13 +73,16 @@ ExitCode disassemble_entry(const CacheArguments& arguments) {
   ::signal(SIGPIPE, SIG_IGN);
   catch_interrupts();
   std::string listing;
-  const Status ran = run_disassembler(*tool, entry->cubin.bytes, [&](std::string_view text) {
-    if (arguments.json) {
-      listing += text;
-    } else {
-      (void)std::fwrite(text.data(), 1, text.size(), stdout);  // a failure is told at the end, as for all output
-    }
-  });
+  const Status ran = run_disassembler(
+      *tool, entry->cubin.bytes,
+      [&](std::string_view text) {
+        if (arguments.json) {
+          listing += text;
+        } else {
+          (void)std::fwrite(text.data(), 1, text.size(), stdout);  // a failure is told at the end, as for all output
+        }
+      },
+      interrupt_flag());
   if (*interrupt_flag() != 0) return exit_interrupted;
   if (!ran) {
     complain(ran.message());

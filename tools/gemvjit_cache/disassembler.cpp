@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -111,12 +112,19 @@ int spawn(const std::vector<std::string>& command, int out, pid_t& child) {
   return error;
 }
 
-void read_all(int fd, const std::function<void(std::string_view)>& on_output) {
+constexpr int look_every_ms = 200;
+
+// Until the end of the output, or false: until `cancel`. A signal that reaches this process alone leaves the child
+// running, and the read waiting.
+bool read_all(int fd, const std::function<void(std::string_view)>& on_output, const volatile std::int32_t* cancel) {
   std::array<char, 65536> buffer;
   for (;;) {
+    if (*cancel != 0) return false;
+    pollfd ready{fd, POLLIN, 0};
+    if (::poll(&ready, 1, look_every_ms) <= 0) continue;
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
+    if (got <= 0) return true;
     on_output({buffer.data(), static_cast<std::size_t>(got)});
   }
 }
@@ -147,7 +155,7 @@ Result<Disassembler> find_disassembler() {
 }
 
 Status run_disassembler(const Disassembler& tool, const std::vector<std::uint8_t>& cubin,
-                        const std::function<void(std::string_view)>& on_output) {
+                        const std::function<void(std::string_view)>& on_output, const volatile std::int32_t* cancel) {
   GEMVJIT_TRY_ASSIGN(const PrivateFile file, PrivateFile::write(cubin));
   std::vector<std::string> command{tool.path};
   command.insert(command.end(), tool.arguments.begin(), tool.arguments.end());
@@ -164,7 +172,7 @@ Status run_disassembler(const Disassembler& tool, const std::vector<std::uint8_t
       return {StatusCode::io_error, fmt::format("cannot run {}: {}", tool.path, error_text(error))};
     }
   }
-  read_all(from_child.get(), on_output);
+  if (!read_all(from_child.get(), on_output, cancel)) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (WIFSIGNALED(status)) {

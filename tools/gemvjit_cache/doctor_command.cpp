@@ -21,6 +21,7 @@
 #include "src/runtime/options.h"
 #include "src/runtime/settings.h"
 #include "src/tuning/tuning_table.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/doctor_locks.h"
@@ -73,7 +74,8 @@ ordered_json examine_cache(const CacheArguments& arguments) {
   const bool exists = ::stat(folder.path.c_str(), &info) == 0;
   std::string unusable, read_only;
   const std::string versioned = version_directory(folder.path);
-  examine_folder(folder.path, unusable, read_only);
+  unusable = check_cache_folder(folder.path).message();
+  if (unusable.empty()) examine_folder(folder.path, unusable, read_only);
   if (unusable.empty()) examine_folder(versioned, unusable, read_only);
   if (unusable.empty()) {
     const auto names = list_directory(versioned);

@@ -13,6 +13,7 @@
 #include "cache/bundle.h"
 #include "src/runtime/options.h"
 #include "src/runtime/settings.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/layers.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -106,6 +107,7 @@ ordered_json examine_layers(const CacheArguments& arguments) {
   const CacheFolder folder = choose_cache_folder(arguments);
   if (!folder.path.empty()) {
     layers.push_back(examine_path(folder.path, "writable", folder.source));
+    if (const Status safe = check_cache_folder(folder.path); !safe) layers.back()["problem"] = safe.message();
     layers.back()["warning"] = short_life_warning(future_file_system(folder.path));
   }
   const Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());

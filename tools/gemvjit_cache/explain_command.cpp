@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cache/layout.h"
 #include "src/compile/specialize.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/layers.h"
 #include "tools/cache_view/nearest.h"
 #include "tools/common/printable.h"
@@ -50,7 +52,12 @@ NearestEntry find_nearest_entry(const std::vector<Layer>& layers, const EntryId&
 
 ExitCode load_layers(const CacheArguments& arguments, Cubins cubins, std::vector<Layer>& layers) {
   Layer local{choose_cache_folder(arguments).path, "writable", {}, ""};
-  if (const ExitCode code = load_entries(arguments, local.entries, cubins); code != exit_done) return code;
+  // A folder that the library does not use has nothing, whatever is in it.
+  if (const Status safe = check_cache_folder(local.path); !safe) {
+    local.problem = safe.message();
+  } else if (const ExitCode code = load_entries(arguments, local.entries, cubins); code != exit_done) {
+    return code;
+  }
   layers.push_back(std::move(local));
   for (LayerView& view : open_layers()) {
     std::vector<ListedEntry> entries = list_layer(view);
@@ -68,8 +75,18 @@ ExitCode find_key(const std::vector<Layer>& layers, const std::string& name, Ker
     key = *parsed;
     return exit_done;
   }
+  // The same entry may be in several layers: once is enough to know its key.
+  std::vector<ListedEntry> known;
+  std::set<Digest> seen;
+  for (const Layer& layer : layers) {
+    for (const ListedEntry& listed : layer.entries) {
+      if (listed.entry && !seen.insert(listed.entry->id.digest).second) continue;
+      known.push_back(listed);
+      if (known.back().entry) known.back().entry->cubin.bytes = {};
+    }
+  }
   std::vector<const ListedEntry*> selected;
-  if (const ExitCode code = select_entries(layers.front().entries, name, selected); code != exit_done) return code;
+  if (const ExitCode code = select_entries(known, name, selected); code != exit_done) return code;
   key = selected.front()->entry->id.key;
   return exit_done;
 }
@@ -104,7 +121,7 @@ void print_nearest(const NearestEntry& nearest) {
 struct Verdict {
   std::string result = "miss", layer, path, compiler;
   std::vector<std::string> damaged;    // files of this entry that are of no use
-  std::vector<std::string> untrusted;  // whole ones without the signature that is asked for
+  std::vector<std::string> untrusted;  // whole ones of others, or without the signature that is asked for
 };
 
 // As the library asks: the layers in order, past what is damaged or not trusted.
@@ -114,6 +131,14 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
       if (listed.entry && listed.entry->id == id) {
+        const Status safe =
+            layer.kind == "bundle"
+                ? Status::ok()
+                : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
+        if (!safe) {
+          verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
+          continue;
+        }
         if (const Status trusted = signatures.check(*listed.entry); !trusted) {
           verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, trusted.message()));
           continue;

@@ -14,6 +14,12 @@
 namespace gemvjit::tools {
 namespace {
 
+bool is_of_target(const ListedEntry& listed, const std::string& arch) {
+  if (arch.empty()) return true;
+  if (listed.entry) return listed.entry->id.key.arch.text() == arch;
+  return (listed.path + "/").find("/" + arch + "/") != std::string::npos;  // its folder's name
+}
+
 // The whole entries that the names and the target select, each once.
 ExitCode choose_entries(const CacheArguments& arguments, const std::vector<ListedEntry>& entries,
                         std::vector<const Entry*>& chosen) {
@@ -28,9 +34,7 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
   }
   std::map<std::string, const Entry*> by_path;
   for (const ListedEntry* listed : selected) {
-    if (arguments.arch.empty() || listed->entry->id.key.arch.text() == arguments.arch) {
-      by_path[listed->path] = &*listed->entry;
-    }
+    if (is_of_target(*listed, arguments.arch)) by_path[listed->path] = &*listed->entry;
   }
   for (const auto& [path, entry] : by_path) chosen.push_back(entry);
   if (!chosen.empty()) return exit_done;
@@ -39,15 +43,48 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
   return exit_nothing_found;
 }
 
-// Under the policy all what no trusted key signed is not passed on, least of all under another signature.
-void leave_out_untrusted(const Signatures& signatures, std::vector<ListedEntry>& entries) {
-  for (ListedEntry& listed : entries) {
-    if (!listed.entry) continue;
-    if (const Status trusted = signatures.check(*listed.entry); !trusted) {
-      listed.problem = trusted;
-      listed.entry.reset();
+// Why an entry is not passed on, least of all under another signature: under the policy all no trusted key signed it,
+// or under any its signature is wrong.
+Status check_signature(const Signatures& signatures, const Entry& entry) {
+  GEMVJIT_TRY(signatures.check(entry));
+  const SignatureFacts facts = signatures.examine(entry);
+  if (facts.state != SignatureState::bad) return Status::ok();
+  return {StatusCode::unsupported, facts.text()};
+}
+
+// What was asked for by name has to be trusted. Of all the rest those that cannot be passed on are left out, and named.
+struct LeftOut {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  bool some_damaged = false;
+  ExitCode code() const { return some_damaged ? exit_entry_damaged : all.empty() ? exit_done : exit_not_trusted; }
+};
+ExitCode leave_out(const CacheArguments& arguments, const Signatures& signatures, std::vector<ListedEntry>& entries,
+                   LeftOut& left_out) {
+  std::vector<const ListedEntry*> named;
+  for (const std::string& selector : arguments.selectors) {
+    if (const ExitCode code = select_entries(entries, selector, named); code != exit_done) return code;
+  }
+  for (const ListedEntry* listed : named) {
+    if (!is_of_target(*listed, arguments.arch)) continue;
+    if (const Status trusted = check_signature(signatures, *listed->entry); !trusted) {
+      complain(fmt::format("{}: {}; nothing was written", listed->path, trusted.message()));
+      return exit_not_trusted;
     }
   }
+  if (!named.empty()) return exit_done;  // who named some has them
+  for (ListedEntry& listed : entries) {
+    if (!is_of_target(listed, arguments.arch)) continue;
+    if (listed.entry) {
+      listed.problem = check_signature(signatures, *listed.entry);
+      if (listed.problem) continue;
+      listed.entry.reset();
+    } else {
+      left_out.some_damaged = true;
+    }
+    left_out.all.push_back(problem_json(listed));
+    complain(fmt::format("left out: {}: {}", listed.path, listed.problem.message()));
+  }
+  return exit_done;
 }
 
 // The bundle, and where there is a key its entries too, signed by it.
@@ -76,39 +113,30 @@ ExitCode export_entries(const CacheArguments& arguments) {
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
-  leave_out_untrusted(*signatures, entries);
+  LeftOut left_out;
+  if (const ExitCode code = leave_out(arguments, *signatures, entries, left_out); code != exit_done) return code;
   std::vector<const Entry*> chosen;
-  if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) return code;
+  if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) {
+    return code == exit_nothing_found && !left_out.all.empty() ? left_out.code() : code;
+  }
   const auto written = write(arguments.file, std::move(chosen), *signatures);
   if (!written) {
     complain(written.status().message());
     return written.status().code() == StatusCode::io_error ? exit_cache_not_writable : exit_environment;
   }
-  // Who asked for all must hear that all was not to be had; who named some has them.
-  nlohmann::ordered_json left_out = nlohmann::ordered_json::array();
   const std::string signer = signatures->signing_key_id();
-  bool all_whole = true;
-  if (arguments.selectors.empty()) {
-    for (const ListedEntry& listed : entries) {
-      if (listed.entry) continue;
-      left_out.push_back(problem_json(listed));
-      all_whole = all_whole && listed.problem.code() == StatusCode::unsupported;
-      complain(fmt::format("left out: {}: {}", listed.path, listed.problem.message()));
-    }
-  }
   if (arguments.json) {
     print_json({{"bundle", arguments.file},
                 {"entries", written->entries},
                 {"bytes", written->bytes},
                 {"sha256", to_hex(written->sha256)},
                 {"signed_by", signer.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(signer)},
-                {"left_out", left_out}});
+                {"left_out", left_out.all}});
   } else {
     fmt::print("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written->entries, human_bytes(written->bytes),
                to_hex(written->sha256), signer.empty() ? "" : ", signed by " + signer);
   }
-  if (!all_whole) return exit_entry_damaged;
-  return left_out.empty() ? exit_done : exit_not_trusted;
+  return left_out.code();
 }
 
 }  // namespace gemvjit::tools

@@ -13,6 +13,7 @@
 #include "cache/layout.h"
 #include "cache/size_limit.h"
 #include "tools/cache_view/plan_file.h"
+#include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
@@ -53,15 +54,16 @@ std::string make_request(const CacheArguments& arguments, CollectRequest& reques
   }
   if (!arguments.max_bytes.empty()) {
     request.max_bytes = parse(arguments.max_bytes, kSizes, most);
-    if (!request.max_bytes) return fmt::format("--max-bytes {}: a size like 1000000, 512M or 2G", arguments.max_bytes);
+    if (!request.max_bytes)
+      return fmt::format("--max-bytes {}: a size like 1000000, 512M or 2G", printable(arguments.max_bytes));
   }
   if (!arguments.max_age.empty()) {
     const auto seconds = parse(arguments.max_age, kTimes, most);
-    if (!seconds) return fmt::format("--max-age {}: a time like 3600, 12h or 30d", arguments.max_age);
+    if (!seconds) return fmt::format("--max-age {}: a time like 3600, 12h or 30d", printable(arguments.max_age));
     request.max_age_seconds = static_cast<std::int64_t>(*seconds);
   }
   if (!arguments.gc_arch.empty() && !Arch::parse(arguments.gc_arch)) {
-    return fmt::format("--arch {}: a target like sm_90a", arguments.gc_arch);
+    return fmt::format("--arch {}: a target like sm_90a", printable(arguments.gc_arch));
   }
   request.arch = arguments.gc_arch;
   request.other_versions = arguments.other_versions;

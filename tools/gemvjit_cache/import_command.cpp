@@ -35,6 +35,10 @@ ExitCode complain_of_bundle(const Status& status) {
   }
 }
 
+ExitCode complain_of_signature(const std::string& what, const SignatureFacts& facts) {
+  return complain_of_bundle({StatusCode::unsupported, fmt::format("{}: {}", what, facts.text())});
+}
+
 void import_one(CubinStore& store, const Entry& entry, Outcome& outcome) {
   const std::string path = store.path_of(entry.id);
   if (const auto present = store.get(entry.id)) {
@@ -67,9 +71,14 @@ ExitCode import_entries(const CacheArguments& arguments) {
   const auto bundle = Bundle::open(arguments.file);
   if (!bundle) return complain_of_bundle(bundle.status());
   if (const Status trusted = signatures->check(**bundle); !trusted) return complain_of_bundle(trusted);
+  // No policy has to ask for what a wrong signature says: these are not the bytes that were signed.
   const SignatureFacts signer = signatures->examine(**bundle);
+  if (signer.state == SignatureState::bad) return complain_of_signature(arguments.file, signer);
   for (const Bundle::Item& item : (*bundle)->items()) {
-    if (const auto entry = (*bundle)->read(item); !entry) return complain_of_bundle(entry.status());
+    const auto entry = (*bundle)->read(item);
+    if (!entry) return complain_of_bundle(entry.status());
+    const SignatureFacts facts = signatures->examine(*entry);
+    if (facts.state == SignatureState::bad) return complain_of_signature((*bundle)->path_of(item.id), facts);
   }
   const auto options = resolve_options({}, process_settings_reader());
   if (!options) {

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "tools/cache_view/layers.h"
+#include "tools/common/printable.h"
 
 namespace gemvjit::tools {
 namespace {
 
 std::string label(const std::string& value) {
   std::string text;
-  for (const char c : value) {
+  for (const char c : valid_utf8(value)) {  // the format knows no other bytes
     if (c == '\\' || c == '"') text += '\\';
     if (c == '\n') {
       text += "\\n";
@@ -55,9 +58,11 @@ std::string prometheus_text(const EntryGroups& groups, const EntryCounts& counts
   std::string usable = head("layer_usable", "Whether a read-only layer can be used.");
   std::string entries = head("layer_entries", "Whole entries of a read-only layer.");
   std::string damaged = head("layer_damaged", "Entries of a read-only layer that are not whole or cannot be read.");
+  std::set<std::string> named;
   for (LayerView& view : open_layers()) {
     const EntryCounts in_layer = count_states(list_layer(view));
     const std::string name = fmt::format("{{layer=\"{}\",kind=\"{}\"}}", label(view.path), view.kind());
+    if (!named.insert(name).second) continue;  // a layer that is named twice is one series
     usable += fmt::format("gemvjit_cache_layer_usable{} {}\n", name, view.problem ? 1 : 0);
     entries += fmt::format("gemvjit_cache_layer_entries{} {}\n", name, in_layer.whole);
     damaged += fmt::format("gemvjit_cache_layer_damaged{} {}\n", name, in_layer.damaged + in_layer.unreadable);

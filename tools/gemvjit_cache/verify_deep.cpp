@@ -4,7 +4,9 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "cache/bundle.h"
 #include "tools/cache_view/layers.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
@@ -80,6 +82,16 @@ ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool pr
                       {"damaged", damaged},
                       {"unreadable", unreadable},
                       {"problem", view.problem.message()}};
+  // A wrong signature is said under each policy, once.
+  report["signature"] = nullptr;
+  if (const auto bundle = Bundle::open(view.path); bundle && view.kind() == std::string_view("bundle")) {
+    const SignatureFacts facts = signatures.examine(**bundle);
+    report["signature"] = signature_json(facts);
+    if (facts.state == SignatureState::bad) {
+      ++result.not_trusted;
+      if (print) fmt::print("NOT TRUSTED {}: {}\n", view.path, facts.text());
+    }
+  }
   result.not_trusted += report_signatures(entries, signatures, print, report);
   return report;
 }

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "src/base/files.h"
+#include "tools/cache_view/cache_refusal.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -37,8 +38,9 @@ std::string probe_name() {
 
 }  // namespace
 
-Status try_cache_folder(const std::string& folder) {
+Status try_cache_folder(const std::string& folder, const std::string& named) {
   if (folder.empty()) {
+    GEMVJIT_TRY(check_cache_folder(named.empty() ? default_cache_folder() : named));
     return {StatusCode::cache_not_writable,
             "there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME"};
   }

@@ -155,7 +155,7 @@ bool cache_usable(gemvjit_context* context, const ProblemList& list, Reporter& r
   std::set<std::string> needed;
   bool checked = false;
   for (const std::string& folder : entry_folders(context, list)) {
-    const Status writable = try_cache_folder(folder);
+    const Status writable = try_cache_folder(folder, reporter.options.cache_dir.value_or(""));
     if (writable) continue;
     if (!checked) needed = folders_to_write(context, list);
     checked = true;

@@ -1,0 +1,22 @@
+// Whether the library would use a cache folder, asked as it asks.
+#pragma once
+
+#include <string>
+
+#include "src/base/status.h"
+
+namespace gemvjit::tools {
+
+// The folder that the settings of this process name; "" for none.
+std::string default_cache_folder();
+
+// ok, or why a context here would keep kernels in memory only: what check_cache_root says of the folder under the
+// cache_trust of this process's settings. ok too for "" and where the settings cannot be read: others say so.
+Status check_cache_folder(const std::string& folder);
+
+// The same for an entry's file that is there, in the cache folder or in a layer that is one: whether its owner and
+// mode, and those of the folders between it and the root, let the library read it.
+enum class EntryPlace { cache, layer };
+Status check_entry_file(const std::string& path, EntryPlace place);
+
+}  // namespace gemvjit::tools

@@ -11,6 +11,7 @@
 #include "cache/layout.h"
 #include "cache/store.h"
 #include "src/compile/specialize.h"
+#include "tests/support/private_mounts.h"
 #include "tests/support/signing_fixture.h"
 #include "tests/tools/cli_fixture.h"
 
@@ -142,6 +143,30 @@ TEST_F(AnswersCli, NothingThatWasTypedSteersTheTerminal) {
   }
 }
 
+// What cannot be removed is counted as what it is. A file system that is read-only stops root, too.
+TEST_F(AnswersCli, GcSaysWhatItCouldNotRemove) {
+  std::filesystem::create_directory(cache_dir_);
+  std::string why_not;
+  const bool ran = run_in_private_mounts(
+      [&] {
+        ASSERT_EQ(mount_tmpfs(cache_dir_, "mode=0700"), "");
+        put(entry(64), cache_dir_);
+        ASSERT_EQ(::mount("none", cache_dir_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+        for (const char* kind : {"--arch", "--max-bytes"}) {
+          const std::vector<std::string> command{"gc", kind, std::string(kind) == "--arch" ? "sm_90a" : "0", "--json"};
+          const ProgramOutput output = cache(command);
+          EXPECT_EQ(output.exit_code, 6) << output.err;
+          const json done = document(output);
+          EXPECT_EQ(done["removed"], json::array());
+          EXPECT_EQ(done["kept"], 1);
+          ASSERT_EQ(done["failed"].size(), 1u);
+          EXPECT_TRUE(contains(done["failed"][0], entry_path(cache_dir_, entry(64).id))) << done;
+        }
+      },
+      why_not);
+  if (!ran) GTEST_SKIP() << why_not;
+}
+
 // A signal that reaches gemvjit-cache alone, as from a supervisor, ends the disassembler too.
 TEST_F(AnswersCli, AnInterruptedDisassemblyDoesNotWaitForItsChild) {
   put(entry(64), cache_dir_);
@@ -186,7 +211,7 @@ TEST_F(SignedAnswersCli, AWrongSignatureIsSaidWithoutAnyPolicy) {
   const ProgramOutput verified = cache({"verify", "--deep"});
   EXPECT_EQ(verified.exit_code, 10);
   EXPECT_TRUE(contains(verified.out, "NOT TRUSTED " + file_ + ": its signature")) << verified.out;
-  const json report = document(cache({"verify", "--deep", "--json"}));
+  json report = document(cache({"verify", "--deep", "--json"}));
   EXPECT_EQ(report["layers"][0]["signature"]["state"], "bad");
   const ProgramOutput imported = cache({"import", file_});
   EXPECT_EQ(imported.exit_code, 10);

@@ -28,5 +28,16 @@ TEST(Printable, CutsWhatIsLong) {
   EXPECT_EQ(cut, std::string(119, 'x') + "...") << "not inside a character";
 }
 
+TEST(Printable, AMessageKeepsItsLinesAndItsLength) {
+  EXPECT_EQ(printable_message("a\n  b\tc\\d"), "a\n  b\tc\\d");
+  EXPECT_EQ(printable_message("\x1b[31m \xff \xe2\x80\xae \r"), "\\x1b[31m \\xff \\u202e \\x0d");
+  EXPECT_EQ(printable_message(std::string(1000, 'x')), std::string(1000, 'x'));
+}
+
+TEST(Printable, OnlyWhatIsNoUtf8IsReplaced) {
+  EXPECT_EQ(valid_utf8("a\x1b\n\xc3\xa9"), "a\x1b\n\xc3\xa9");
+  EXPECT_EQ(valid_utf8("a\xff\xc3"), "a\\xff\\xc3");
+}
+
 }  // namespace
 }  // namespace gemvjit::tools

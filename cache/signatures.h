@@ -32,9 +32,9 @@ const char* signature_policy_name(SignaturePolicy policy);
 struct SignatureOptions {
   SignaturePolicy policy = SignaturePolicy::off;
   std::vector<std::string> trust_dirs;
-  bool trust_dirs_named = false;  // not the default ones: each has to be there
-  std::string signing_key;        // a private key's file; "": none
+  std::string signing_key;  // a private key's file; "": none
   std::string libcrypto = default_libcrypto;
+  bool trust_dirs_named = false;  // not the default ones: each has to be there
 };
 
 // $XDG_CONFIG_HOME/gemvjit/trust, else $HOME/.config/gemvjit/trust, and /etc/gemvjit/trust; a path of the environment

@@ -198,7 +198,9 @@ Status DirStore::keep(const Entry& entry, Replace replace) {
     if (*present == Present::stays) return Status::ok();
     status = make_directories(directory);
     if (!status) continue;
-    if (options_.guard) GEMVJIT_TRY(options_.guard->check_way(path_of(entry.id)));
+    if (const Status way = guard() != nullptr ? guard()->check_way(path_of(entry.id)) : Status::ok(); !way) {
+      return {StatusCode::cache_not_writable, way.message()};
+    }
     if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
     const auto published = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
                                         {.replace = *present == Present::replaceable, .private_mode = true});

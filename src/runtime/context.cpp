@@ -1,7 +1,6 @@
 #include "src/runtime/context.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cache/guarded_store.h"
 #include "cache/layered_store.h"
@@ -14,14 +13,6 @@ namespace {
 
 constexpr int no_device = -1;
 
-// An entry that one context may serve another may have to refuse: by its policy, by whom it trusts, or since it has
-// other layers.
-std::string serving_rules(const ContextOptions& options) {
-  return fmt::format("{} {} [{}] [{}]", static_cast<int>(options.cache_trust),
-                     static_cast<int>(options.signatures.policy), fmt::join(options.signatures.trust_dirs, "\n"),
-                     fmt::join(options.cache_ro, "\n"));
-}
-
 // Memory only where there is no folder, or one that another user could have put kernels into.
 std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log& log) {
   if (options.cache_dir.empty()) return make_memory_store();
@@ -31,6 +22,19 @@ std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log&
   limit.max_bytes = options.cache_max_bytes;
   return make_guarded_store(make_size_limited_store(make_dir_store(options.cache_dir, log, of_folder), limit, log),
                             options.cache_dir, options.cache_trust, log);
+}
+
+// Signatures, trust and layers, each with its length in front, so that no two sets of options read alike.
+std::string what_is_served(const ContextOptions& options) {
+  std::string text = fmt::format("{} {}", signature_policy_name(options.signatures.policy),
+                                 options.cache_trust == CacheTrust::shared ? "shared" : "owner");
+  const auto add = [&](const std::string& part) { text += fmt::format(" {}:{}", part.size(), part); };
+  add(options.signatures.signing_key);
+  add(options.signatures.libcrypto);
+  text += fmt::format(" {}", options.signatures.trust_dirs.size());
+  for (const std::string& directory : options.signatures.trust_dirs) add(directory);
+  for (const std::string& layer : options.cache_ro) add(layer);
+  return text;
 }
 
 }  // namespace
@@ -76,7 +80,7 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   parts.sealed = &context->sealed_;
   parts.on_target = [raw = context.get()](const Arch& arch) { raw->note_target(arch); };
   parts.dump_dir = context->options_.dump_dir;
-  parts.serving_rules = serving_rules(context->options_);
+  parts.serves = what_is_served(context->options_);
   parts.log = context->log_;
   context->resolver_ = std::make_unique<Resolver>(std::move(parts));
   return context;

@@ -19,11 +19,11 @@ SingleFlight<Result<Delivered>>& builds_under_way() {
   return flights;
 }
 
-// Kernels that land in one place by the same rules may share a build: stores of one directory, or one store in memory.
-std::string flight_name(const ResolverParts& parts, const EntryId& id, bool rebuild) {
-  const std::string root = parts.store->root();
-  const std::string place = root.empty() ? fmt::format("{}", static_cast<const void*>(parts.store)) : root;
-  return fmt::format("{}{} {} {}", rebuild ? "rebuild " : "", to_hex(id.digest), place, parts.serving_rules);
+// Kernels that land in one place may share a build: stores of one directory, or one store in memory. But not what the
+// one may serve and the other may not: the leader may find it rather than build it.
+std::string flight_name(const CubinStore& store, const EntryId& id, bool rebuild, const std::string& serves) {
+  const std::string place = store.root().empty() ? fmt::format("{}", static_cast<const void*>(&store)) : store.root();
+  return fmt::format("{}{} {}\n{}", rebuild ? "rebuild " : "", to_hex(id.digest), place, serves);
 }
 
 // Whether the device can run a cluster of the kernel's at all: fewer than the architecture has under MIG or MPS.
@@ -59,7 +59,7 @@ Result<Delivered> Resolver::ensure_cached(std::span<const KernelKey> candidates)
 Result<Delivered> Resolver::deliver(std::span<const KernelKey> candidates, const Entry* refused) {
   if (candidates.empty()) return Status(StatusCode::internal_error, "a kernel without a key");
   GEMVJIT_TRY_ASSIGN(const Recipe recipe, specialize(candidates.front()));
-  const std::string name = flight_name(parts_, recipe.id(), refused != nullptr);
+  const std::string name = flight_name(*parts_.store, recipe.id(), refused != nullptr, parts_.serves);
   for (;;) {
     auto landed = builds_under_way().run(name, [&] { return find_or_build(candidates, recipe, refused); });
     if (landed.led) return std::move(landed.value);

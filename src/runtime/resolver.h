@@ -55,7 +55,8 @@ struct ResolverParts {  // all outlive the resolver
   const std::atomic<bool>* sealed = nullptr;
   std::function<void(const Arch&)> on_target;  // which target a compile chose; may be empty
   std::string dump_dir;                        // "": none
-  std::string serving_rules;  // what decides which entries the store serves: builds are shared among equal ones only
+  // What decides which entries may be served: contexts share a delivery only where it is the same.
+  std::string serves;
   Log log = Log::silent();
 };
 

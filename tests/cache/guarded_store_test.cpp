@@ -56,7 +56,7 @@ TEST_F(GuardedStoreTest, OneThatIsGoodIsUsedOnceItIsThere) {
   EXPECT_EQ(store->root(), root_);
 }
 
-class EntryGuardTest : public GuardedStoreTest {
+class EntryGuardMatrix : public GuardedStoreTest {
  protected:
   std::unique_ptr<CubinStore> guarded() {
     DirStoreOptions options;
@@ -79,7 +79,7 @@ class EntryGuardTest : public GuardedStoreTest {
   }
 };
 
-TEST_F(EntryGuardTest, NothingBelowTheRootMayBeWrittenByAll) {
+TEST_F(EntryGuardMatrix, NothingBelowTheRootMayBeWrittenByAll) {
   ASSERT_TRUE(guarded()->put(entry_));
   const std::filesystem::path file = entry_path(root_, entry_.id);
   expect_refused_with(file, 0666, 0600);
@@ -88,7 +88,7 @@ TEST_F(EntryGuardTest, NothingBelowTheRootMayBeWrittenByAll) {
   expect_refused_with(file.parent_path().parent_path().parent_path(), 0777, 0700);
 }
 
-TEST_F(EntryGuardTest, AnotherUsersFileOrFolderIsRefused) {
+TEST_F(EntryGuardMatrix, AnotherUsersFileOrFolderIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give files away";
   ASSERT_TRUE(guarded()->put(entry_));
   const std::filesystem::path file = entry_path(root_, entry_.id);

@@ -114,6 +114,50 @@ TEST_F(ResolverTest, SixteenThreadsShareOneBuild) {
   EXPECT_EQ(compilers.compiled().size(), 1u);
 }
 
+// What a context without a policy has built and not signed is not handed to one that asks for signatures, although it
+// asked while that was under way.
+TEST_F(ResolverTest, ContextsOfDifferentPoliciesDoNotShareADelivery) {
+  const auto lenient = make();
+  options.signatures.policy = SignaturePolicy::all;
+  const auto strict = make();
+  const auto wanted = item(*lenient, nvfp4(1024, 1024, 1)).candidates;
+  std::atomic<bool> leading{false}, asked{false};
+  compilers.while_compiling = [&] {
+    if (leading.exchange(true)) return;
+    while (!asked) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other gets as far as the flight
+  };
+  std::thread leader([&] { EXPECT_TRUE(lenient->resolver().ensure_cached(wanted)); });
+  while (!leading) std::this_thread::yield();
+  asked = true;
+  const auto own = strict->resolver().ensure_cached(wanted);
+  leader.join();
+  ASSERT_TRUE(own) << own.status().text();
+  EXPECT_TRUE(own->compiled);
+  EXPECT_EQ(compilers.compiled().size(), 2u);
+}
+
+TEST_F(ResolverTest, ACacheFolderThatOthersMadeAfterTheContextIsNotUsed) {
+  const auto context = make();
+  ASSERT_TRUE(make_directories(options.cache_dir));
+  ASSERT_EQ(::chmod(options.cache_dir.c_str(), 0777), 0);
+  const auto built = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates);
+  ASSERT_TRUE(built);
+  EXPECT_FALSE(built->kept);
+  EXPECT_EQ(logged("all users may write in"), 1u);
+  EXPECT_EQ(::access((options.cache_dir + "/v1").c_str(), F_OK), -1);
+}
+
+TEST_F(ResolverTest, AnEntryThatOthersMayWriteIsBuiltAgain) {
+  const auto wanted = item(*make(), nvfp4(1024, 1024, 1)).candidates;
+  const auto built = make()->resolver().ensure_cached(wanted);
+  ASSERT_TRUE(built && built->kept);
+  ASSERT_EQ(::chmod(built->path.c_str(), 0666), 0);
+  const auto again = make()->resolver().ensure_cached(wanted);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->compiled);
+}
+
 TEST_F(ResolverTest, AFailedCompileIsToldAndItsSourcesAreKept) {
   options.dump_dir = dir.path("dump");
   compilers.refuse = [](const Recipe& recipe) {

@@ -12,6 +12,7 @@
 #include "src/base/json_depth.h"
 #include "src/compile/specialize.h"
 #include "tools/common/printable.h"
+#include "tools/common/unique_keys.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -23,18 +24,12 @@ constexpr int most_levels = 8;  // a plan has 4
 // Thrown and caught in this file only, as the JSON library does with its own.
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
-// Refuses a name that an object has twice: which of the two counts would be the parser's whim.
 json parse_json(std::string_view text) {
-  std::vector<std::set<std::string>> names;
-  const auto on_event = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) names.emplace_back();
-    if (event == json::parse_event_t::object_end && !names.empty()) names.pop_back();
-    if (event == json::parse_event_t::key && !names.empty() && !names.back().insert(value.get<std::string>()).second) {
-      fail(fmt::format("\"{}\" is there twice", printable(value.get<std::string>())));
-    }
+  UniqueKeys keys;
+  return json::parse(text, [&](int, json::parse_event_t event, json& value) {
+    keys.on_event(event, value);
     return true;
-  };
-  return json::parse(text, on_event);
+  });
 }
 
 void require_fields(const json& object, const std::string& place, std::initializer_list<std::string_view> names) {
@@ -214,6 +209,8 @@ Result<Plan> parse_plan(std::string_view text) {
   }
   try {
     return plan_of(parse_json(text));
+  } catch (const KeyTwice& twice) {
+    return Status(StatusCode::invalid_argument, fmt::format("\"{}\" is there twice", printable(twice.key)));
   } catch (const json::exception& error) {  // quotes the text
     return Status(StatusCode::invalid_argument, printable(error.what()));
   } catch (const std::exception& error) {

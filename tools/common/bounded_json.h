@@ -3,8 +3,7 @@
 // A file is at most model_json_limit bytes, a regular one (links are followed: model folders are often links into a
 // download cache), an object at its root, nested at most model_json_levels deep, and names no key of an object twice
 // (readers differ in which one they take). The numbers Infinity, -Infinity and NaN, which JSON does not have but
-// Python writes (Nemotron-H's time_step_limit), are read as
-// something that is no size.
+// Python writes (Nemotron-H's time_step_limit), are read as something that is no size.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,5 @@ Result<nlohmann::json> read_model_json(const std::string& path);
 
 // The same for text; `path` is for messages.
 Result<nlohmann::json> parse_model_json(const std::string& path, std::string_view text);
-
-// At most `size` bytes from `offset` of a regular file, for the few bytes of a scale. Fails if there are fewer.
-Status read_file_part(const std::string& path, std::uint64_t offset, std::size_t size, void* out);
 
 }  // namespace gemvjit::tools

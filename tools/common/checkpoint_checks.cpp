@@ -6,13 +6,20 @@
 #include <bit>
 #include <cmath>
 
-#include "tools/common/bounded_json.h"
 #include "tools/common/printable.h"
+#include "tools/common/regular_file.h"
 
 namespace gemvjit::tools {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+// A part of a tensor's data.
+Status read_part(const RegularFile& file, const Tensor& tensor, std::uint64_t begin, void* out, std::size_t size) {
+  const std::uint64_t offset = tensor.file_offset + begin;
+  if (file.read_at(offset, out, size)) return {};
+  return {StatusCode::io_error, fmt::format("cannot read {} bytes at {} of {}", size, offset, tensor.file)};
+}
 
 // Little-endian, as in the file.
 Result<float> read_float(const Tensor& tensor) {
@@ -21,7 +28,8 @@ Result<float> read_float(const Tensor& tensor) {
                                                             printable(tensor.dtype), tensor.shape_text()));
   }
   unsigned char bytes[4];
-  GEMVJIT_TRY(read_file_part(tensor.file, tensor.file_offset, sizeof bytes, bytes));
+  GEMVJIT_TRY_ASSIGN(const RegularFile file, RegularFile::open(tensor.file));
+  GEMVJIT_TRY(read_part(file, tensor, 0, bytes, sizeof bytes));
   std::uint32_t word = 0;
   for (int i = 0; i < 4; ++i) word |= std::uint32_t{bytes[i]} << (8 * i);
   return std::bit_cast<float>(word);
@@ -85,11 +93,12 @@ Result<GlobalScales> read_global_scales(const std::vector<const CheckpointModule
 Result<NanScan> scan_scales(const CheckpointModule& module) {
   const Tensor& tensor = *module.scale;
   const auto columns = static_cast<std::uint64_t>(tensor.shape[1]);
+  GEMVJIT_TRY_ASSIGN(const RegularFile file, RegularFile::open(tensor.file));
   NanScan scan{.bytes = tensor.bytes};
   std::vector<unsigned char> piece(std::min<std::uint64_t>(piece_bytes, tensor.bytes));
   for (std::uint64_t done = 0; done < tensor.bytes; done += piece.size()) {
     piece.resize(std::min<std::uint64_t>(piece_bytes, tensor.bytes - done));
-    GEMVJIT_TRY(read_file_part(tensor.file, tensor.file_offset + done, piece.size(), piece.data()));
+    GEMVJIT_TRY(read_part(file, tensor, done, piece.data(), piece.size()));
     for (std::size_t i = 0; i < piece.size(); ++i) {
       if (!is_nan_e4m3(piece[i])) continue;
       if (scan.nan++ == 0) {

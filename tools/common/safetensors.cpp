@@ -1,10 +1,8 @@
 #include "tools/common/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,9 +15,9 @@
 #include <optional>
 #include <set>
 
-#include "src/base/descriptor.h"
 #include "src/base/files.h"
 #include "tools/common/printable.h"
+#include "tools/common/regular_file.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -53,51 +51,20 @@ std::optional<std::uint64_t> dtype_bits(std::string_view dtype) {
   return std::nullopt;
 }
 
-bool read_exactly(int fd, void* data, std::size_t size) {
-  char* out = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::read(fd, out, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    out += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-// Opens a regular file. Model folders are often made of symbolic links into a download cache, so links are followed.
-// O_NONBLOCK: opening a FIFO must not hang.
-Status open_regular(const std::string& path, int& fd, std::uint64_t& bytes) {
-  fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return {errno == ENOENT ? StatusCode::not_found : StatusCode::io_error,
-            fmt::format("cannot open {}: {}", path, std::strerror(errno))};
-  }
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    return bad(path, "is not a regular file");
-  }
-  bytes = static_cast<std::uint64_t>(info.st_size);
-  return {};
-}
-
 struct HeaderText {
   std::string text;
   std::uint64_t data_bytes = 0;  // what follows it in the file
 };
 
 Result<HeaderText> read_header_text(const std::string& path) {
-  int fd = -1;
-  std::uint64_t file_bytes = 0;
-  GEMVJIT_TRY(open_regular(path, fd, file_bytes));
-  const Descriptor file(fd);
+  GEMVJIT_TRY_ASSIGN(const RegularFile file, RegularFile::open(path));
+  const std::uint64_t file_bytes = file.bytes();
   if (file_bytes < prefix_bytes) {
     return bad(path,
                fmt::format("not a safetensors file: it has {} bytes, its header alone takes 8 and more", file_bytes));
   }
   std::array<unsigned char, prefix_bytes> prefix{};
-  if (!read_exactly(file.get(), prefix.data(), prefix.size())) return bad(path, "cannot be read");
+  if (!file.read_at(0, prefix.data(), prefix.size())) return bad(path, "cannot be read");
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < prefix.size(); ++i) header_bytes |= std::uint64_t{prefix[i]} << (8 * i);
   if (header_bytes > safetensors_header_limit) {
@@ -110,7 +77,7 @@ Result<HeaderText> read_header_text(const std::string& path) {
   }
   HeaderText header;
   header.text.resize(header_bytes);
-  if (!read_exactly(file.get(), header.text.data(), header.text.size())) return bad(path, "cannot be read");
+  if (!file.read_at(prefix_bytes, header.text.data(), header_bytes)) return bad(path, "cannot be read");
   header.data_bytes = file_bytes - prefix_bytes - header_bytes;
   return header;
 }
@@ -283,13 +250,12 @@ void sort_by_name(std::vector<Tensor>& tensors) {
 }
 
 Result<std::string> read_index_text(const std::string& path) {
-  int fd = -1;
-  std::uint64_t bytes = 0;
-  GEMVJIT_TRY(open_regular(path, fd, bytes));
-  const Descriptor file(fd);
-  if (bytes > safetensors_header_limit) return bad(path, fmt::format("an index of {} bytes is not believed", bytes));
-  std::string text(bytes, '\0');
-  if (!read_exactly(file.get(), text.data(), text.size())) return bad(path, "cannot be read");
+  GEMVJIT_TRY_ASSIGN(const RegularFile file, RegularFile::open(path));
+  if (file.bytes() > safetensors_header_limit) {
+    return bad(path, fmt::format("an index of {} bytes is not believed", file.bytes()));
+  }
+  std::string text(file.bytes(), '\0');
+  if (!file.read_at(0, text.data(), text.size())) return bad(path, "cannot be read");
   return text;
 }
 

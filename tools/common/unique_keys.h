@@ -1,0 +1,32 @@
+// Refuses a name that a JSON object has twice: readers differ in which of the two they take. Called from a callback of
+// nlohmann::json::parse for each event.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gemvjit::tools {
+
+// Thrown out of the parse.
+struct KeyTwice {
+  std::string key;
+};
+
+class UniqueKeys {
+ public:
+  void on_event(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start) keys_.emplace_back();
+    if (event == Event::object_end && !keys_.empty()) keys_.pop_back();
+    if (event != Event::key || keys_.empty()) return;
+    std::string key = parsed.get<std::string>();
+    if (!keys_.back().insert(key).second) throw KeyTwice{std::move(key)};
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+};
+
+}  // namespace gemvjit::tools

@@ -24,12 +24,6 @@ Status io_failure(const char* doing, const std::string& path, int error) {
   return {StatusCode::io_error, fmt::format("cannot {} {}: {}", doing, path, std::generic_category().message(error))};
 }
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // The file under its temporary name; removed again unless it was renamed.
 class TemporaryFile {
  public:
@@ -47,7 +41,7 @@ class TemporaryFile {
     for (int attempt = 0; attempt < 16; ++attempt) {
       if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) ++random;
       std::string name =
-          fmt::format("{}/{}{}-{:016x}", folder_of(final_path_), temporary_file_prefix, ::getpid(), random);
+          fmt::format("{}/{}{}-{:016x}", split_path(final_path_).folder, temporary_file_prefix, ::getpid(), random);
       fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
       error = errno;
       if (fd_ >= 0) {
@@ -82,13 +76,13 @@ class TemporaryFile {
       return io_failure("rename a temporary file to", final_path_, errno);
     }
     temporary_.clear();
-    const int folder = ::open(folder_of(final_path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return io_failure("open directory", folder_of(final_path_), errno);
+    const int folder = ::open(split_path(final_path_).folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return io_failure("open directory", split_path(final_path_).folder, errno);
     const int error = ::fsync(folder) != 0 ? errno : 0;
     ::close(folder);
     // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
     if (error != 0 && error != EINVAL && error != ENOTSUP) {
-      return io_failure("fsync directory", folder_of(final_path_), error);
+      return io_failure("fsync directory", split_path(final_path_).folder, error);
     }
     return Status::ok();
   }

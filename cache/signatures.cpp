@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cache/bundle.h"
+#include "src/base/files.h"
 
 namespace gemvjit {
 namespace {
@@ -36,11 +37,8 @@ const char* signature_policy_name(SignaturePolicy policy) {
 
 std::vector<std::string> default_trust_dirs(const std::string& xdg_config_home, const std::string& home) {
   std::vector<std::string> folders;
-  if (xdg_config_home.starts_with('/')) {
-    folders.push_back(xdg_config_home + "/gemvjit/trust");
-  } else if (home.starts_with('/')) {
-    folders.push_back(home + "/.config/gemvjit/trust");
-  }
+  const std::string folder = user_config_folder(xdg_config_home, home);
+  if (!folder.empty()) folders.push_back(folder + "/trust");
   folders.emplace_back(system_trust_dir);
   return folders;
 }

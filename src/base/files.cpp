@@ -115,6 +115,17 @@ Status make_directories(const std::string& directory) {
   return Status::ok();
 }
 
+std::string user_config_folder(const std::string& xdg_config_home, const std::string& home) {
+  if (xdg_config_home.starts_with('/')) return xdg_config_home + "/gemvjit";
+  return home.starts_with('/') ? home + "/.config/gemvjit" : "";
+}
+
+SplitPath split_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
 Status check_replaceable(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return Status::ok();

@@ -47,6 +47,16 @@ Result<Published> publish_file(const std::string& directory, const std::string& 
                                std::size_t size, const PublishOptions& options);
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size);
 
+// "a/b" as {"a", "b"}, "b" as {".", "b"}, "/b" as {"/", "b"}; the name of "a/" is "".
+struct SplitPath {
+  std::string folder, name;
+};
+SplitPath split_path(const std::string& path);
+
+// "$XDG_CONFIG_HOME/gemvjit", else "$HOME/.config/gemvjit"; "" where neither is absolute, as the XDG specification
+// asks.
+std::string user_config_folder(const std::string& xdg_config_home, const std::string& home);
+
 // ok if the path leads to nothing or to a regular file: what may be replaced by a rename. io_error for a link, a
 // device, a folder: replacing these would do something else than writing there.
 Status check_replaceable(const std::string& path);

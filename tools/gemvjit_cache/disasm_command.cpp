@@ -29,9 +29,7 @@ ExitCode choose_entry(const std::vector<ListedEntry>& entries, const std::string
 
 ExitCode write_cubin(const CacheArguments& arguments, const Entry& entry) {
   const Bytes& cubin = entry.cubin.bytes;
-  const std::size_t slash = arguments.cubin.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : arguments.cubin.substr(0, slash == 0 ? 1 : slash);
-  const std::string name = arguments.cubin.substr(slash == std::string::npos ? 0 : slash + 1);
+  const auto [folder, name] = split_path(arguments.cubin);
   if (name.empty()) {
     complain(fmt::format("--cubin {} names no file", arguments.cubin));
     return exit_usage;

@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 
 namespace gemvjit::tools {
 
 using nlohmann::ordered_json;
 
 ExitCode open_signatures(const CacheArguments& arguments, std::shared_ptr<const Signatures>& signatures) {
-  Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());
+  Result<SignatureOptions> options = resolve_signature_options(tool_environment());
   if (!options) {
     complain(options.status().message());
     return exit_usage;
@@ -68,7 +68,7 @@ std::size_t report_signatures(const std::vector<ListedEntry>& entries, const Sig
 }
 
 ordered_json examine_signatures() {
-  const Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());
+  const Result<SignatureOptions> options = resolve_signature_options(tool_environment());
   ordered_json report{
       {"policy", nullptr},      {"trust_dirs", ordered_json::array()}, {"keys", ordered_json::array()},
       {"signing_key", nullptr}, {"signing_key_id", nullptr},           {"problems", ordered_json::array()}};

@@ -238,9 +238,8 @@ std::string TableFile::text() const {
 
 Status TableFile::write(const std::string& path) const {
   const std::string content = text();
-  const std::size_t slash = path.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  return publish_file(folder, path.substr(slash == std::string::npos ? 0 : slash + 1), content.data(), content.size());
+  const auto [folder, name] = split_path(path);
+  return publish_file(folder, name, content.data(), content.size());
 }
 
 }  // namespace gemvjit::tools

@@ -22,13 +22,6 @@ std::string set_text(const EnvironmentReader& environment, const char* variable)
   return environment(variable).value_or("");
 }
 
-// Absolute, as the XDG specification asks; "" where there is none.
-std::string user_file(const EnvironmentReader& environment) {
-  const std::string config = set_text(environment, "XDG_CONFIG_HOME"), home = set_text(environment, "HOME");
-  if (config.starts_with('/')) return config + "/gemvjit/config.json";
-  return home.starts_with('/') ? home + "/.config/gemvjit/config.json" : "";
-}
-
 // A group of the owner's number is the owner's private one.
 Status check_owner(const std::string& path, const struct stat& info, bool of_root) {
   const auto refuse = [&](const std::string& why) {
@@ -131,8 +124,9 @@ Result<Settings> Settings::read(EnvironmentReader environment, const std::string
     GEMVJIT_TRY(settings.add_file(named, true, false));
     return settings;
   }
-  const std::string user = user_file(settings.environment_);
-  if (!user.empty()) GEMVJIT_TRY(settings.add_file(user, false, false));
+  const std::string user =
+      user_config_folder(set_text(settings.environment_, "XDG_CONFIG_HOME"), set_text(settings.environment_, "HOME"));
+  if (!user.empty()) GEMVJIT_TRY(settings.add_file(user + "/config.json", false, false));
   GEMVJIT_TRY(settings.add_file(system_file, false, true));
   return settings;
 }
@@ -155,10 +149,5 @@ std::string Settings::origin_of(const OptionRow& row) const {
 }
 
 Result<Settings> process_settings() { return Settings::read(process_environment()); }
-
-EnvironmentReader process_settings_reader() {
-  const Result<Settings> settings = process_settings();
-  return settings ? settings->reader() : process_environment();
-}
 
 }  // namespace gemvjit

@@ -51,7 +51,5 @@ class Settings {
 
 // The settings of this process as they are now.
 Result<Settings> process_settings();
-// Their reader, or the environment alone where they are refused: for tools that have said so, or look on.
-EnvironmentReader process_settings_reader();
 
 }  // namespace gemvjit

@@ -5,17 +5,17 @@
 #include "cache/entry_guard.h"
 #include "cache/root_safety.h"
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 
 namespace gemvjit::tools {
 
 std::string default_cache_folder() {
-  const auto options = resolve_options({}, process_settings_reader());
+  const auto options = resolve_options({}, tool_environment());
   return options ? options->cache_dir : "";
 }
 
 Status check_cache_folder(const std::string& folder) {
-  const auto options = resolve_options({}, process_settings_reader());
+  const auto options = resolve_options({}, tool_environment());
   if (folder.empty() || !options) return Status::ok();
   return check_cache_root(folder, options->cache_trust);
 }
@@ -23,7 +23,7 @@ Status check_cache_folder(const std::string& folder) {
 Status check_entry_file(const std::string& path, EntryPlace place) {
   EntryGuard guard = EntryGuard::of_layer();
   if (place == EntryPlace::cache) {
-    const auto options = resolve_options({}, process_settings_reader());
+    const auto options = resolve_options({}, tool_environment());
     if (!options) return Status::ok();
     guard = EntryGuard::of_cache(options->cache_trust);
   }

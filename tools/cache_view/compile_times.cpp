@@ -5,6 +5,7 @@
 #include "cache/entry_files.h"
 #include "src/runtime/options.h"
 #include "tools/cache_view/layers.h"
+#include "tools/cache_view/tool_settings.h"
 
 namespace gemvjit::tools {
 
@@ -54,7 +55,7 @@ Estimate estimate(const CompileTimes& times, const std::map<Family, std::size_t>
 int compile_jobs(int requested) {
   OptionRequest request;
   request.compile_threads = requested;
-  const auto options = resolve_options(request, process_environment());
+  const auto options = resolve_options(request, tool_environment());
   return options ? options->compile_threads : std::max(requested, 1);
 }
 

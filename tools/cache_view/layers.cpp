@@ -1,15 +1,15 @@
 #include "tools/cache_view/layers.h"
 
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 
 namespace gemvjit::tools {
 
 std::vector<LayerView> open_layers() {
   std::vector<LayerView> views;
-  const Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());
+  const Result<SignatureOptions> options = resolve_signature_options(tool_environment());
   const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
-  for (const std::string& path : split_layer_paths(process_settings_reader()("GEMVJIT_CACHE_RO").value_or(""))) {
+  for (const std::string& path : split_layer_paths(tool_environment()("GEMVJIT_CACHE_RO").value_or(""))) {
     LayerView view;
     view.path = path;
     auto layer = open_read_only_layer(path, &signatures);

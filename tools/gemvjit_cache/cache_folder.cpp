@@ -12,9 +12,10 @@
 
 #include "cache/entry_files.h"
 #include "cache/layout.h"
+#include "cache/size_limit.h"
 #include "src/base/files.h"
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 
 namespace gemvjit::tools {
@@ -101,7 +102,7 @@ EntryCounts count_states(const std::vector<ListedEntry>& entries) {
 
 CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   if (arguments.cache_dir) return {*arguments.cache_dir, "--cache-dir"};
-  const EnvironmentReader environment = process_settings_reader();
+  const EnvironmentReader& environment = tool_environment();
   const CacheEnvironment values{.gemvjit_cache_dir = environment("GEMVJIT_CACHE_DIR").value_or(""),
                                 .xdg_cache_home = environment("XDG_CACHE_HOME").value_or(""),
                                 .home = environment("HOME").value_or("")};
@@ -109,7 +110,7 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   if (folder.path.empty()) return folder;
   // What named it is what alone gives the same answer.
   if (!values.gemvjit_cache_dir.empty()) {
-    const Result<Settings> settings = process_settings();
+    const Result<Settings>& settings = tool_settings();
     folder.source = settings ? settings->origin_of(option_row("cache_dir")) : "GEMVJIT_CACHE_DIR";
   } else if (choose_cache_dir("", {.gemvjit_cache_dir = "", .xdg_cache_home = values.xdg_cache_home, .home = ""}) ==
              folder.path) {
@@ -120,12 +121,13 @@ CacheFolder choose_cache_folder(const CacheArguments& arguments) {
   return folder;
 }
 
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins) {
-  const CacheFolder folder = choose_cache_folder(arguments);
+ExitCode require_cache_folder(const CacheArguments& arguments, FolderUse use, CacheFolder& folder) {
+  folder = choose_cache_folder(arguments);
   if (folder.path.empty()) {
     complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
     return exit_environment;
   }
+  if (use == FolderUse::make) return exit_done;
   struct stat info {};
   const bool exists = ::stat(folder.path.c_str(), &info) == 0;
   // A default or a variable may name what the first warmup will make; who names a folder here expects it to be there.
@@ -137,6 +139,23 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
     complain(fmt::format("cache {} (from {}) is no folder", folder.path, folder.source));
     return exit_environment;
   }
+  return exit_done;
+}
+
+ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>& store, std::uint64_t& max_bytes) {
+  const auto options = resolve_options({}, tool_environment());
+  if (!options) {
+    complain(options.status().message());
+    return exit_usage;
+  }
+  max_bytes = options->cache_max_bytes;
+  store = make_size_limited_store(make_dir_store(root, Log::silent()), {.max_bytes = max_bytes}, Log::silent());
+  return exit_done;
+}
+
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins) {
+  CacheFolder folder;
+  if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::string root = folder.path;
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
   const Status listed = visit_entries(root, [&](ListedEntry entry) {

@@ -1,6 +1,8 @@
 // The cache folder that a command works on, chosen as the library chooses it, and its entries.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,14 @@ struct CacheFolder {
   std::string source;  // what named it: "--cache-dir", "GEMVJIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"
 };
 CacheFolder choose_cache_folder(const CacheArguments& arguments);
+
+// The same for a command that cannot do without one: exit_environment, said on stderr, if there is none; and unless it
+// may be made, for one that --cache-dir names and is not there, and for what is no folder.
+enum class FolderUse { look, make };
+ExitCode require_cache_folder(const CacheArguments& arguments, FolderUse use, CacheFolder& folder);
+
+// The folder as a store that keeps to the library's cap, in its ledger. exit_usage for options that mean nothing.
+ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>& store, std::uint64_t& max_bytes);
 
 // All entries, sorted by path; none if the folder is not there yet and is not one that --cache-dir names.
 // exit_environment, said on stderr, if there is no cache folder or it cannot be read.

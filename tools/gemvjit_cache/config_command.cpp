@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_cache/commands.h"
@@ -11,7 +11,7 @@
 namespace gemvjit::tools {
 
 ExitCode show_config(const CacheArguments& arguments) {
-  const auto settings = process_settings();
+  const auto& settings = tool_settings();
   if (!settings) {
     complain(settings.status().message());
     return exit_usage;

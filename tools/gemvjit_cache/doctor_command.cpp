@@ -19,9 +19,9 @@
 #include "src/cuda/nvrtc_search.h"
 #include "src/runtime/device.h"
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
 #include "src/tuning/tuning_table.h"
 #include "tools/cache_view/cache_refusal.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/doctor_locks.h"
@@ -96,7 +96,7 @@ ordered_json examine_cache(const CacheArguments& arguments) {
 ordered_json examine_options(const CacheArguments& arguments) {
   OptionRequest request;
   request.cache_dir = arguments.cache_dir;
-  const auto settings = process_settings();
+  const auto& settings = tool_settings();
   const auto options = settings ? resolve_options(request, settings->reader()) : settings.status();
   if (!options) return {{"compile_threads", nullptr}, {"dump_dir", nullptr}, {"problem", options.status().message()}};
   return {{"compile_threads", options->compile_threads}, {"dump_dir", options->dump_dir}, {"problem", ""}};
@@ -198,7 +198,7 @@ ordered_json examine_driver() {
 }
 
 ordered_json examine_tuning() {
-  const EnvironmentReader environment = process_settings_reader();
+  const EnvironmentReader& environment = tool_environment();
   const std::string overlay = environment("GEMVJIT_TUNING_DIR").value_or("");
   const auto tables = TuningTables::load(overlay);
   if (!tables) return {{"overlay", overlay}, {"hash", nullptr}, {"problem", tables.status().message()}};

@@ -12,9 +12,9 @@
 
 #include "cache/bundle.h"
 #include "src/runtime/options.h"
-#include "src/runtime/settings.h"
 #include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/layers.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/common/human_units.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/signers.h"
@@ -110,7 +110,7 @@ ordered_json examine_layers(const CacheArguments& arguments) {
     if (const Status safe = check_cache_folder(folder.path); !safe) layers.back()["problem"] = safe.message();
     layers.back()["warning"] = short_life_warning(future_file_system(folder.path));
   }
-  const Result<SignatureOptions> options = resolve_signature_options(process_settings_reader());
+  const Result<SignatureOptions> options = resolve_signature_options(tool_environment());
   const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
   for (const LayerView& view : open_layers()) {
     ordered_json layer = examine_path(view.path, view.kind(), "GEMVJIT_CACHE_RO");
@@ -118,8 +118,9 @@ ordered_json examine_layers(const CacheArguments& arguments) {
     if (::stat(view.path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {  // also one that the policy refuses
       if (const auto bundle = Bundle::open(view.path)) {
         layer["entries"] = (*bundle)->items().size();
-        layer["signature"] = signature_json(signatures.examine(**bundle));
-        layer["signer"] = signatures.examine(**bundle).text();
+        const SignatureFacts facts = signatures.examine(**bundle);
+        layer["signature"] = signature_json(facts);
+        layer["signer"] = facts.text();
       }
     }
     if (!view.problem) layer["problem"] = view.problem.message();

@@ -1,10 +1,7 @@
 // gemvjit-cache gc: remove what was used least recently, by size, age or target; or all that a plan does not have.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <ctime>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -108,16 +105,8 @@ ExitCode collect_entries(const CacheArguments& arguments) {
     complain(wrong);
     return exit_usage;
   }
-  const CacheFolder folder = choose_cache_folder(arguments);
-  if (folder.path.empty()) {
-    complain("no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
-    return exit_environment;
-  }
-  struct stat info {};
-  if (arguments.cache_dir && ::stat(folder.path.c_str(), &info) != 0) {
-    complain(fmt::format("{}: {}", folder.path, std::strerror(errno)));
-    return exit_environment;
-  }
+  CacheFolder folder;
+  if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   const auto collected = collect_garbage(folder.path, request);
   if (!collected) {
     complain(collected.status().message());

@@ -6,9 +6,6 @@
 
 #include "cache/bundle.h"
 #include "cache/signed_store.h"
-#include "cache/size_limit.h"
-#include "src/runtime/options.h"
-#include "src/runtime/settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/signers.h"
@@ -61,11 +58,8 @@ void import_one(CubinStore& store, const Entry& entry, Outcome& outcome) {
 }  // namespace
 
 ExitCode import_entries(const CacheArguments& arguments) {
-  const CacheFolder folder = choose_cache_folder(arguments);
-  if (folder.path.empty()) {
-    complain("there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME");
-    return exit_environment;
-  }
+  CacheFolder folder;
+  if (const ExitCode code = require_cache_folder(arguments, FolderUse::make, folder); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   const auto bundle = Bundle::open(arguments.file);
@@ -80,15 +74,10 @@ ExitCode import_entries(const CacheArguments& arguments) {
     const SignatureFacts facts = signatures->examine(*entry);
     if (facts.state == SignatureState::bad) return complain_of_signature((*bundle)->path_of(item.id), facts);
   }
-  const auto options = resolve_options({}, process_settings_reader());
-  if (!options) {
-    complain(options.status().message());
-    return exit_usage;
-  }
-  // Below the cap that the library keeps to, and in its ledger.
-  const auto store = make_signed_store(make_size_limited_store(make_dir_store(folder.path, Log::silent()),
-                                                               {.max_bytes = options->cache_max_bytes}, Log::silent()),
-                                       signatures, Log::silent());
+  std::unique_ptr<CubinStore> limited;
+  std::uint64_t max_bytes = 0;
+  if (const ExitCode code = open_limited_store(folder.path, limited, max_bytes); code != exit_done) return code;
+  const auto store = make_signed_store(std::move(limited), signatures, Log::silent());
   Outcome outcome;
   for (const Bundle::Item& item : (*bundle)->items()) {
     // Read and verified once more: not all entries of a bundle need fit into memory.
@@ -102,8 +91,8 @@ ExitCode import_entries(const CacheArguments& arguments) {
   }
   const std::uint64_t evicted = store->stats().evictions;
   if (evicted > 0) {
-    complain(fmt::format("{} entries were evicted to stay below {} bytes (GEMVJIT_CACHE_MAX_BYTES)", evicted,
-                         options->cache_max_bytes));
+    complain(
+        fmt::format("{} entries were evicted to stay below {} bytes (GEMVJIT_CACHE_MAX_BYTES)", evicted, max_bytes));
   }
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},

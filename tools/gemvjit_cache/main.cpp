@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "gemvjit/gemvjit.h"
-#include "src/runtime/settings.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
 
@@ -154,7 +154,7 @@ int run(int argc, char** argv) {
     }
     arguments.cache_dir = cache_dir;
   }
-  const auto settings = process_settings();
+  const auto& settings = tool_settings();
   for (const Command& command : commands) {
     if (!app.get_subcommand(command.name)->parsed()) continue;
     // The doctor has it in its report.

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cache/size_limit.h"
-#include "src/runtime/settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/signers.h"
 
@@ -34,13 +32,12 @@ ExitCode sign_entries(const CacheArguments& arguments) {
   }
   std::sort(selected.begin(), selected.end());
   selected.erase(std::unique(selected.begin(), selected.end()), selected.end());  // named twice
-  const auto options = resolve_options({}, process_settings_reader());
-  if (!options) {
-    complain(options.status().message());
-    return exit_usage;
+  std::unique_ptr<CubinStore> store;
+  std::uint64_t max_bytes = 0;
+  if (const ExitCode code = open_limited_store(choose_cache_folder(arguments).path, store, max_bytes);
+      code != exit_done) {
+    return code;
   }
-  const auto store = make_size_limited_store(make_dir_store(choose_cache_folder(arguments).path, Log::silent()),
-                                             {.max_bytes = options->cache_max_bytes}, Log::silent());
   nlohmann::ordered_json signed_paths = nlohmann::ordered_json::array(), failed = signed_paths;
   for (const ListedEntry* listed : selected) {
     const Result<Entry> made = signatures->sign(*listed->entry);

@@ -106,9 +106,7 @@ Plan plan_of(gemvjit_context* context, const ProblemList& list) {
 
 ExitCode write_plan_file(const std::string& path, const Plan& plan, std::string& error) {
   const std::string text = write_plan(plan);
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const auto [folder, name] = split_path(path);
   const Status written = name.empty() ? Status(StatusCode::io_error, "it names a folder")
                                       : publish_file(folder, name, text.data(), text.size());
   if (written) return exit_done;

@@ -21,7 +21,6 @@
 namespace gemvjit {
 namespace {
 
-constexpr int lock_patience_ms = 5000;  // of gc; a put's is in the hooks
 constexpr std::int64_t impatient_seconds = 60;
 constexpr std::int64_t scan_is_old_after = std::int64_t{24} * 3600;  // files may come and go without the ledger
 constexpr std::int64_t thrash_seconds = 600;
@@ -218,8 +217,11 @@ void Limited::settle(const Entry& entry, const Reservation& reservation, bool wr
   if (written && ledger_.read().scans == reservation.scans) return;
   with_usage([&](Usage& usage) {
     const bool forgotten = usage.scans != reservation.scans;
-    if (!written && !forgotten) usage.total_bytes -= std::min(usage.total_bytes, reservation.more);
-    if (!written || !forgotten) return;
+    if (!written) {
+      if (!forgotten) usage.total_bytes -= std::min(usage.total_bytes, reservation.more);
+      return;
+    }
+    if (!forgotten) return;
     usage.total_bytes += reservation.more;
     if (usage.total_bytes > limit_.max_bytes) make_room(usage, 0, digest_bits_of(entry.id));
   });
@@ -357,7 +359,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
     // Others may have written since the scan, so what is there now is not known from it.
-    (void)UsageLedger(usage_ledger_path(root)).update(lock_patience_ms, [&](Usage& usage) {
+    (void)UsageLedger(usage_ledger_path(root)).update(SizeLimitHooks{}.lock_patience_ms, [&](Usage& usage) {
       usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes);
     });
   }

@@ -5,36 +5,39 @@
 #include "src/runtime/inspect.h"
 
 namespace api = gemvjit::api;
+using gemvjit::Result;
 using gemvjit::Status;
 
 namespace {
 
+using Requests = std::vector<gemvjit::ProblemRequest>;
+
 constexpr size_t max_problems = 1'000'000;  // of one call; far above what any model has
 
-Status read_problems(const gemvjit_context* context, const gemvjit_problem* problems, size_t count,
-                     std::vector<gemvjit::ProblemRequest>& requests) {
+Status check_list(const gemvjit_context* context, const char* what, bool is_null, size_t count) {
   GEMVJIT_TRY(api::check_context(context));
-  if (problems == nullptr && count != 0) return api::invalid(fmt::format("problems is null, but count is {}", count));
+  if (is_null && count != 0) return api::invalid(fmt::format("{} is null, but count is {}", what, count));
   if (count > max_problems) {
-    return api::invalid(fmt::format("count is {}; at most {} problems a call are accepted", count, max_problems));
+    return api::invalid(fmt::format("count is {}; at most {} {} a call are accepted", count, max_problems, what));
   }
+  return Status::ok();
+}
+
+Result<Requests> read_problems(const gemvjit_context* context, const gemvjit_problem* problems, size_t count) {
+  GEMVJIT_TRY(check_list(context, "problems", problems == nullptr, count));
+  Requests requests;
   requests.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     requests.push_back(api::to_request(&problems[i]));
     Status& malformed = requests.back().malformed;
     if (!malformed) malformed = Status(malformed.code(), fmt::format("problem {}: {}", i, malformed.message()));
   }
-  return Status::ok();
+  return requests;
 }
 
-Status read_keys(const gemvjit_context* context, const char* const* keys, size_t count,
-                 std::vector<gemvjit::ProblemRequest>& requests) {
-  GEMVJIT_TRY(api::check_context(context));
-  if (keys == nullptr && count != 0) return api::invalid(fmt::format("keys is null, but count is {}", count));
-  if (count > max_problems) {
-    return api::invalid(fmt::format("count is {}; at most {} keys a call are accepted", count, max_problems));
-  }
-  requests.resize(count);
+Result<Requests> read_keys(const gemvjit_context* context, const char* const* keys, size_t count) {
+  GEMVJIT_TRY(check_list(context, "keys", keys == nullptr, count));
+  Requests requests(count);
   for (size_t i = 0; i < count; ++i) {
     if (keys[i] == nullptr) {
       requests[i].malformed = api::invalid(fmt::format("key {} is null", i));
@@ -44,7 +47,7 @@ Status read_keys(const gemvjit_context* context, const char* const* keys, size_t
       requests[i].malformed = Status(key.status().code(), fmt::format("key {}: {}", i, key.status().message()));
     }
   }
-  return Status::ok();
+  return requests;
 }
 
 Status warm_up(gemvjit_context* context, std::span<const gemvjit::ProblemRequest> requests,
@@ -71,44 +74,15 @@ Status warm_up(gemvjit_context* context, std::span<const gemvjit::ProblemRequest
 gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                               const gemvjit_warmup_options* options) {
   return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
     return warm_up(context, requests, options);
-  });
-}
-
-gemvjit_status gemvjit_warmup_keys(gemvjit_context* context, const char* const* keys, size_t count,
-                                   const gemvjit_warmup_options* options) {
-  return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_keys(context, keys, count, requests));
-    return warm_up(context, requests, options);
-  });
-}
-
-gemvjit_status gemvjit_plan_keys(gemvjit_context* context, const char* const* keys, size_t count,
-                                 gemvjit_kernel_callback on_kernel, void* user) {
-  return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_keys(context, keys, count, requests));
-    return gemvjit::plan(*context->impl, requests, api::to_callback(on_kernel, user));
-  });
-}
-
-gemvjit_status gemvjit_check_keys(gemvjit_context* context, const char* const* keys, size_t count,
-                                  gemvjit_kernel_callback on_kernel, void* user) {
-  return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_keys(context, keys, count, requests));
-    return gemvjit::check(*context->impl, requests, api::to_callback(on_kernel, user));
   });
 }
 
 gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                             gemvjit_kernel_callback on_kernel, void* user) {
   return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
     return gemvjit::plan(*context->impl, requests, api::to_callback(on_kernel, user));
   });
 }
@@ -116,8 +90,31 @@ gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_problem* pro
 gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                              gemvjit_kernel_callback on_kernel, void* user) {
   return api::guarded([&] {
-    std::vector<gemvjit::ProblemRequest> requests;
-    GEMVJIT_TRY(read_problems(context, problems, count, requests));
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
+    return gemvjit::check(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
+}
+
+gemvjit_status gemvjit_warmup_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                   const gemvjit_warmup_options* options) {
+  return api::guarded([&] {
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_keys(context, keys, count));
+    return warm_up(context, requests, options);
+  });
+}
+
+gemvjit_status gemvjit_plan_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                 gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_keys(context, keys, count));
+    return gemvjit::plan(*context->impl, requests, api::to_callback(on_kernel, user));
+  });
+}
+
+gemvjit_status gemvjit_check_keys(gemvjit_context* context, const char* const* keys, size_t count,
+                                  gemvjit_kernel_callback on_kernel, void* user) {
+  return api::guarded([&] {
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_keys(context, keys, count));
     return gemvjit::check(*context->impl, requests, api::to_callback(on_kernel, user));
   });
 }

@@ -38,10 +38,8 @@ void on_log(void*, gemvjit_log_level level, const char* message) {
 
 int on_kernel(void* user, const gemvjit_kernel_info* kernel) {
   auto& result = *static_cast<WorkerReply*>(user);
-  result.digest = kernel->digest;
   result.path = kernel->path;
   result.error = kernel->error;
-  result.flags_text = kernel->flags_text;
   result.outcome = kernel->outcome;
   result.status = kernel->status;
   result.milliseconds = kernel->milliseconds;

@@ -12,24 +12,20 @@ cd "$GEMVJIT_ROOT"
 trap 'echo "fuzz: stopped: the step above failed" >&2' ERR
 SECONDS_EACH=${1:-60}
 
-setup_optional clang++-14 clang-14 libclang-rt-14-dev
-CLANG=$(command -v clang++-14 || command -v clang++ || true)
+setup_clang
 if [ -z "$CLANG" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
   "$CLANG" -x c++ -fsanitize=fuzzer - -o build/deps/fuzzer-probe 2>/dev/null; then
   echo "fuzz: no clang with libFuzzer here: nothing was run" >&2
   exit 0
 fi
 
-cmake -G Ninja -S . -B build/fuzz -DCMAKE_CXX_COMPILER="$CLANG" -DCMAKE_BUILD_TYPE=Debug -DGEMVJIT_FUZZ=ON \
-  -DGEMVJIT_BUILD_TOOLS=OFF "${GEMVJIT_CMAKE_ARGS[@]}" >build/deps/configure-fuzz.log 2>&1 || {
-  cat build/deps/configure-fuzz.log >&2
-  false
-}
+setup_configure fuzz "-DCMAKE_CXX_COMPILER=$CLANG"
 cmake --build build/fuzz --target entry_fuzz bundle_fuzz | tail -n 1
-for kind in entry bundle; do
+for seed in entry_v1.entry bundle_v1.gjb; do
+  kind=${seed%%_*}
   corpus=build/fuzz/corpus/$kind
   mkdir -p "$corpus"
-  cp tests/golden/${kind}_v1.* "$corpus" # the file and the script that wrote it, as noise
+  cp "tests/golden/$seed" "$corpus"
   "build/fuzz/tests/fuzz/${kind}_fuzz" -max_total_time="$SECONDS_EACH" -max_len=8192 -print_final_stats=1 \
     -artifact_prefix=build/fuzz/ "$corpus" >build/fuzz/$kind.log 2>&1 || {
     tail -n 60 build/fuzz/$kind.log >&2

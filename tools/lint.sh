@@ -34,10 +34,7 @@ fi
 
 setup_optional clang-tidy clang-tidy
 if command -v clang-tidy >/dev/null; then
-  cmake --preset ci "${GEMVJIT_CMAKE_ARGS[@]}" >build/deps/configure-ci.log 2>&1 || {
-    cat build/deps/configure-ci.log >&2
-    exit 1
-  }
+  setup_configure ci
   # Sources include what the build makes.
   cmake --build --preset ci
   git ls-files 'cache/*.cpp' 'src/*.cpp' 'tools/*.cpp' |

@@ -14,8 +14,7 @@ trap 'echo "sanitize: stopped: the step above failed" >&2' ERR
 # Rooms whose code runs on several threads.
 THREAD_TARGETS=(base_test cache_test launch_test runtime_test api_test)
 
-setup_optional clang++-14 clang-14 libclang-rt-14-dev
-CLANG=$(command -v clang++-14 || command -v clang++ || true)
+setup_clang
 if [ -n "$CLANG" ]; then
   GEMVJIT_CMAKE_ARGS+=("-DCMAKE_CXX_COMPILER=$CLANG" "-DCMAKE_C_COMPILER=${CLANG/++/}")
 fi
@@ -24,10 +23,7 @@ fi
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" "${GEMVJIT_CMAKE_ARGS[@]}" >"build/deps/configure-$preset.log" 2>&1 || {
-    cat "build/deps/configure-$preset.log" >&2
-    false
-  }
+  setup_configure "$preset"
   echo "sanitize: building in build/$preset"
   cmake --build --preset "$preset" --target "$@" | tail -n 1
 }

@@ -73,6 +73,20 @@ setup_optional() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >"$log" 2>&1 </dev/null || true
 }
 
+# Sets CLANG to a clang++, installed from apt if need be and possible; "" if there is none.
+setup_clang() {
+  setup_optional clang++-14 clang-14 libclang-rt-14-dev
+  CLANG=$(command -v clang++-14 || command -v clang++ || true)
+}
+
+# setup_configure PRESET ARGUMENTS...: cmake's configure step, whose output is shown only when it fails.
+setup_configure() {
+  local preset="$1"
+  shift
+  setup_quietly "$GEMVJIT_ROOT/build/deps/configure-$preset.log" "cmake --preset $preset" \
+    cmake --preset "$preset" "${GEMVJIT_CMAKE_ARGS[@]}" "$@"
+}
+
 # Debian's own Python is not for pip, so the wheels go into an environment of ours. /usr/bin/python3 first: another
 # python3 in PATH may be a shim whose target changes.
 setup_python() {

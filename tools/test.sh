@@ -7,10 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 trap 'echo "test: stopped: the step above failed" >&2' ERR
 cd "$GEMVJIT_ROOT"
 echo "test: building in build/ci"
-cmake --preset ci "${GEMVJIT_CMAKE_ARGS[@]}" >build/deps/configure-ci.log 2>&1 || {
-  cat build/deps/configure-ci.log >&2
-  false
-}
+setup_configure ci
 cmake --build --preset ci
 trap - ERR
 exec ctest --test-dir build/ci --output-on-failure -j2 "$@"

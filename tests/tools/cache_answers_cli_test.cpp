@@ -10,9 +10,9 @@
 #include "cache/bundle.h"
 #include "cache/layout.h"
 #include "cache/store.h"
-#include "src/compile/specialize.h"
 #include "tests/support/private_mounts.h"
 #include "tests/support/signing_fixture.h"
+#include "tests/tools/cli_entries.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace gemvjit::test {
@@ -23,17 +23,7 @@ using nlohmann::json;
 class AnswersCli : public CliTest {
  protected:
   AnswersCli() { environment_["GEMVJIT_LIBCUDA"] = folder_.path("no-libcuda.so"); }
-  static Entry entry(std::int64_t n) {
-    KernelKey key = *KernelKey::parse(name);
-    key.n = n;
-    Entry made;
-    made.id = specialize(key)->id();
-    made.created_unix_seconds = 1700000000;
-    made.cubin.bytes = {1, 2, 3};
-    made.cubin.entry_name = "kernel";
-    made.cubin.compiler_version = "NVRTC 0.0";
-    return made;
-  }
+  static Entry entry(std::int64_t n) { return cli_entry(n); }
   static void put(const Entry& made, const std::string& root) {
     const Status status = make_dir_store(root, Log::silent())->put(made);
     ASSERT_TRUE(status) << status.message();
@@ -41,7 +31,7 @@ class AnswersCli : public CliTest {
   // Whether no byte of it steers a terminal.
   static bool is_harmless(const std::string& text) { return text.find('\x1b') == std::string::npos; }
 
-  static constexpr const char* name = "n64-k4096-nt1-f0000410208848021-sm_90a";
+  static constexpr const char* name = cli_entry_key;
   std::string file_ = folder_.path("out.gjb");
 };
 

@@ -5,8 +5,8 @@
 #include "cache/bundle.h"
 #include "cache/layout.h"
 #include "cache/store.h"
-#include "src/compile/specialize.h"
 #include "tests/support/signing_fixture.h"
+#include "tests/tools/cli_entries.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace gemvjit::test {
@@ -26,17 +26,7 @@ class SignCli : public CliTest {
       ASSERT_TRUE(status) << status.message();
     }
   }
-  static Entry entry(std::int64_t n) {
-    KernelKey key = *KernelKey::parse("n64-k4096-nt1-f0000410208848021-sm_90a");
-    key.n = n;
-    Entry made;
-    made.id = specialize(key)->id();
-    made.created_unix_seconds = 1700000000;
-    made.cubin.bytes = {1, 2, 3};
-    made.cubin.entry_name = "kernel";
-    made.cubin.compiler_version = "NVRTC 0.0";
-    return made;
-  }
+  static Entry entry(std::int64_t n) { return cli_entry(n); }
   std::string key(int seed) const { return folder_.path(std::to_string(seed) + ".key"); }
   const std::string& id(int seed) const { return files_->pairs[static_cast<std::size_t>(seed) - 1].id; }
   void set_policy(const std::string& policy) { environment_["GEMVJIT_CACHE_SIGNATURES"] = policy; }
@@ -103,7 +93,7 @@ TEST_F(SignCli, ASignedBundleIsImportedAndOthersAreNot) {
   EXPECT_EQ(imported["signature"]["key_id"], id(1));
   EXPECT_EQ(cache({"verify", "--cache-dir", other}).exit_code, 0);
   EXPECT_EQ(entry_files(cache_dir_).size(), 2u);
-  EXPECT_EQ(cache({"verify"}).exit_code, 10);        // export has signed what it gave away, not what is here
+  EXPECT_EQ(cache({"verify"}).exit_code, 10);         // export has signed what it gave away, not what is here
   EXPECT_EQ(cache({"export", file_}).exit_code, 10);  // nothing here is signed
 }
 

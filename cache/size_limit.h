@@ -23,6 +23,7 @@ namespace gemvjit {
 struct SizeLimit {
   std::uint64_t max_bytes = std::uint64_t{1} << 30;         // 0: no cap
   std::uint64_t keep_free_bytes = std::uint64_t{64} << 20;  // entries are not written where less would be left
+  CacheTrust trust = CacheTrust::owner;                     // with which modes folders and the ledger are made
 };
 
 // What tests replace.
@@ -61,6 +62,7 @@ struct CollectRequest {
   std::function<bool(const CachedFile& file)> is_unwanted;
   bool dry_run = false;
   std::int64_t now = 0;
+  CacheTrust trust = CacheTrust::owner;  // as in SizeLimit
 };
 struct Collected {
   std::vector<CachedFile> removed;  // or, of a dry run, what would be

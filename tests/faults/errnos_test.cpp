@@ -233,7 +233,7 @@ TEST_F(Faults, WithoutRenameat2AndWithoutLinksATakenNameStays) {
       if (taken) dir_.write("d/f", "first");
       for (long at = 1; at < 30; ++at) {
         fault_shim_arm(dir_.path().c_str(), at, fault_error, error, 0);
-        const auto published = publish_file(dir_.path("d"), "f", "mine", 4, {.replace = false, .private_mode = true});
+        const auto published = publish_file(dir_.path("d"), "f", "mine", 4, {.replace = false, .mode = 0600});
         fault_shim_disarm();
         if (std::string_view(fault_shim_hit()) != "renameat2") {
           if (!taken) (void)remove_file(dir_.path("d/f"));

@@ -149,7 +149,12 @@ ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>
     return exit_usage;
   }
   max_bytes = options->cache_max_bytes;
-  store = make_size_limited_store(make_dir_store(root, Log::silent()), {.max_bytes = max_bytes}, Log::silent());
+  DirStoreOptions of_folder;
+  of_folder.trust = options->cache_trust;
+  SizeLimit limit;
+  limit.max_bytes = max_bytes;
+  limit.trust = options->cache_trust;
+  store = make_size_limited_store(make_dir_store(root, Log::silent(), of_folder), limit, Log::silent());
   return exit_done;
 }
 

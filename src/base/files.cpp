@@ -71,7 +71,7 @@ int make_with_mode(const std::string& path, mode_t mode) {
     const int done = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
     error = done == 0 ? 0 : errno;
     // A plain rename takes the place of an empty folder at the most.
-    if (error == EINVAL || error == ENOSYS || error == ENOTSUP) {
+    if (error == EINVAL || error == ENOSYS || error == ENOTSUP || error == EPERM) {
       error = std::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
     }
   }

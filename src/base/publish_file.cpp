@@ -120,7 +120,8 @@ Result<Published> move_to_free_name(const Target& target) {
     return Published::whole;
   }
   if (errno == EEXIST) return Published::already_there;
-  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
+  // EPERM: also by filters of system calls that do not know this one; where it is meant, the next way says so, too.
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP && errno != EPERM) {
     return io_failure("rename a temporary file to", target.path(), errno);
   }
   auto linked = link_name(target);

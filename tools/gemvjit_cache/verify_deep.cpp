@@ -82,15 +82,10 @@ ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool pr
                       {"damaged", damaged},
                       {"unreadable", unreadable},
                       {"problem", view.problem.message()}};
-  // A wrong signature is said under each policy, once.
+  // Also of one that is refused for it.
   report["signature"] = nullptr;
-  if (const auto bundle = Bundle::open(view.path); bundle && view.kind() == std::string_view("bundle")) {
-    const SignatureFacts facts = signatures.examine(**bundle);
-    report["signature"] = signature_json(facts);
-    if (facts.state == SignatureState::bad) {
-      ++result.not_trusted;
-      if (print) fmt::print("NOT TRUSTED {}: {}\n", view.path, facts.text());
-    }
+  if (view.problem.code() == StatusCode::unsupported || view.kind() == std::string_view("bundle")) {
+    if (const auto bundle = Bundle::open(view.path)) report["signature"] = signature_json(signatures.examine(**bundle));
   }
   result.not_trusted += report_signatures(entries, signatures, print, report);
   return report;

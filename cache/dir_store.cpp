@@ -22,16 +22,6 @@ namespace {
 
 constexpr int put_attempts = 4;  // others may remove, damage or publish what a put has just looked at
 
-// Whether the file itself is at fault: its bytes, or that it is a link, a FIFO, too large. Else it could only not be
-// read (no permission, a stale handle, a disk error), which says nothing of what it holds.
-bool is_damage(const std::string& path, const Status& problem) {
-  if (problem.code() == StatusCode::entry_damaged) return true;
-  struct stat info {};
-  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
-    return false;
-  return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
-}
-
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
 
 void remove_stale_temporaries(const std::string& directory, std::int64_t stale_after_seconds) {
@@ -247,7 +237,7 @@ Status DirStore::remove(const EntryId& id) {
 
 Result<std::vector<ListedEntry>> DirStore::list() {
   try {
-    return list_entry_files(root_);
+    return list_entry_files(root_, guard());
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::out_of_memory, fmt::format("no memory for all entries of the cache {}", root_));
   }

@@ -91,6 +91,9 @@ class Limited final : public CubinStore {
 
  private:
   bool is_limited() const { return !inner_->root().empty(); }
+  Result<std::vector<CachedFile>> scan_all() const {
+    return scan_cache(inner_->root(), limit_.guard ? &*limit_.guard : nullptr);
+  }
   void use(const EntryId& id);
   struct Reservation {
     Status status;
@@ -160,7 +163,7 @@ void Limited::scan(Usage& usage, const std::vector<CachedFile>& files) const {
 
 // Evicts until `bytes` more leave a tenth of the cap free, as far as what is not in use allows.
 void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest) {
-  auto files = scan_cache(inner_->root());
+  auto files = scan_all();
   if (!files) return;
   scan(usage, *files);
   if (usage.total_bytes + bytes <= limit_.max_bytes) return;  // the ledger was behind
@@ -188,7 +191,7 @@ Limited::Reservation Limited::reserve(const Entry& entry, std::uint64_t bytes, s
   with_usage([&](Usage& usage) {
     const std::int64_t now = hooks_.now();
     if (usage.scanned_at == 0 || now - usage.scanned_at > scan_is_old_after || usage.scanned_at > now) {
-      if (const auto files = scan_cache(inner_->root())) scan(usage, *files);
+      if (const auto files = scan_all()) scan(usage, *files);
     }
     thrashed = usage.was_evicted_since(digest, now - thrash_seconds);
     if (usage.total_bytes + made.more > limit_.max_bytes) make_room(usage, made.more, digest);
@@ -267,7 +270,7 @@ std::unique_ptr<CubinStore> make_size_limited_store(std::unique_ptr<CubinStore> 
   return std::make_unique<Limited>(std::move(inner), limit, std::move(log), std::move(hooks));
 }
 
-Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
+Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryGuard* guard) {
   std::vector<CachedFile> files;
   const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
     struct stat info {};
@@ -276,7 +279,8 @@ Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
     files.push_back(
         {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
   };
-  GEMVJIT_TRY(visit_entry_files(root, on_file, [](const std::string&, const Status&) {}));
+  GEMVJIT_TRY(visit_entry_files(
+      root, on_file, [](const std::string&, const Status&) {}, guard));
   return files;
 }
 

@@ -21,6 +21,7 @@ std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log&
   of_folder.trust = options.cache_trust;
   SizeLimit limit;
   limit.trust = options.cache_trust;
+  limit.guard = of_folder.guard;
   limit.max_bytes = options.cache_max_bytes;
   return make_guarded_store(make_size_limited_store(make_dir_store(options.cache_dir, log, of_folder), limit, log),
                             options.cache_dir, options.cache_trust, log);

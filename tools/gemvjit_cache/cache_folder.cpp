@@ -158,12 +158,14 @@ ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>
   return exit_done;
 }
 
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins) {
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins,
+                      const std::function<void(const ListedEntry&)>& look) {
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::string root = folder.path;
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
   const Status listed = visit_entries(root, [&](ListedEntry entry) {
+    if (look) look(entry);
     if (entry.entry && cubins == Cubins::drop) entry.entry->cubin.bytes = {};
     entries.push_back(std::move(entry));
   });

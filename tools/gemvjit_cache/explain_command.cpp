@@ -104,18 +104,17 @@ ordered_json nearest_json(const NearestEntry& nearest) {
 
 void print_nearest(const NearestEntry& nearest) {
   if (nearest.listed == nullptr) {
-    fmt::print("no layer has a whole entry\n");
+    tell("no layer has a whole entry\n");
     return;
   }
   const Entry& entry = *nearest.listed->entry;
-  fmt::print("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
-  fmt::print("first differing field: {}\n", first_difference_text(nearest.nearest));
+  tell("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
+  tell("first differing field: {}\n", first_difference_text(nearest.nearest));
   std::vector<std::string> others;
   const std::vector<Difference>& all = nearest.nearest.differences;
   for (std::size_t i = 1; i < all.size(); ++i) others.push_back(all[i].field);
-  if (!others.empty()) fmt::print("also differ: {}\n", fmt::join(others, ", "));
-  fmt::print("compiled by {}, which plays no part in whether an entry is found\n",
-             printable(entry.cubin.compiler_version));
+  if (!others.empty()) tell("also differ: {}\n", fmt::join(others, ", "));
+  tell("compiled by {}, which plays no part in whether an entry is found\n", printable(entry.cubin.compiler_version));
 }
 
 struct Verdict {
@@ -169,15 +168,15 @@ ordered_json layers_json(const std::vector<Layer>& layers) {
 }
 
 void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
-  fmt::print("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
+  tell("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
   for (const auto* problems : {&verdict.damaged, &verdict.untrusted}) {
-    for (const std::string& problem : *problems) fmt::print("not used: {}\n", problem);
+    for (const std::string& problem : *problems) tell("not used: {}\n", problem);
   }
   if (verdict.result == "hit") {
-    fmt::print("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
+    tell("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
   }
   for (const Layer& layer : layers) {
-    if (!layer.problem.empty()) fmt::print("layer passed over: {}\n", layer.problem);
+    if (!layer.problem.empty()) tell("layer passed over: {}\n", layer.problem);
   }
 }
 

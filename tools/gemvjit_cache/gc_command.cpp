@@ -135,9 +135,9 @@ ExitCode collect_entries(const CacheArguments& arguments) {
                 {"failed", failed}});
     return code;
   }
-  for (const CachedFile& file : collected->removed) fmt::print("{} {}\n", done, file.path);
-  fmt::print("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes,
-             done, collected->kept, collected->kept_bytes);
+  for (const CachedFile& file : collected->removed) tell("{} {}\n", done, file.path);
+  tell("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes, done,
+       collected->kept, collected->kept_bytes);
   return code;
 }
 

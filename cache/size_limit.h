@@ -24,7 +24,7 @@ struct SizeLimit {
   std::uint64_t max_bytes = std::uint64_t{1} << 30;         // 0: no cap
   std::uint64_t keep_free_bytes = std::uint64_t{64} << 20;  // entries are not written where less would be left
   CacheTrust trust = CacheTrust::owner;                     // with which modes folders and the ledger are made
-  std::optional<EntryGuard> guard;                          // nothing is counted or evicted in a folder that it refuses
+  std::optional<EntryGuard> guard = std::nullopt;           // nothing is counted or evicted in a folder that it refuses
 };
 
 // What tests replace.

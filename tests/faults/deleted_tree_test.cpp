@@ -46,7 +46,7 @@ TEST(DeletedTree, EightProcessesGoOnWhileTheCacheIsDeleted) {
   const std::string root = dir.path("cache");
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i) {
-    children.push_back(start_churn(root, "1500", "15"));  // a put tries four times: few have no luck
+    children.push_back(start_churn(root, "1500", "75"));  // a put tries four times: few have no luck
     ASSERT_GT(children.back(), 0);
   }
   int deletions = 0;

@@ -17,7 +17,7 @@ class UnreadableCli : public CliTest {
  protected:
   // A kernel's entry, made up; its file.
   std::string put_entry() {
-    const json named = document(warmup(check_));
+    const nlohmann::json named = document(warmup(check_));
     Entry made = sample_entry();
     made.id = specialize(*KernelKey::parse(named["results"][0]["key"].get<std::string>()))->id();
     const auto store = make_dir_store(cache_dir_, Log::silent());
@@ -28,7 +28,7 @@ class UnreadableCli : public CliTest {
   void expect_unreadable(const std::string& reason) {
     const ProgramOutput output = warmup(check_);
     EXPECT_EQ(output.exit_code, 9) << output.err;
-    const json result = document(output)["results"][0];
+    const nlohmann::json result = document(output)["results"][0];
     EXPECT_EQ(result["status"], "missing");
     EXPECT_TRUE(contains(result["error"], "unreadable: ")) << result;
     EXPECT_TRUE(contains(result["error"], reason)) << result;

@@ -161,8 +161,7 @@ Status Signatures::check(const Entry& entry) const {
 Status Signatures::check(const Bundle& bundle) const {
   const SignatureFacts facts = asks_for_bundles() || bundle.signature() ? examine(bundle) : SignatureFacts{};
   if (facts.state == SignatureState::bad) {
-    return {StatusCode::unsupported,
-            fmt::format("{}: {}: these are not the bytes that were signed", bundle.path(), facts.text())};
+    return {StatusCode::unsupported, fmt::format("{}: {}", bundle.path(), facts.text())};
   }
   return !asks_for_bundles() || facts.is_trusted() ? Status::ok() : refuse(bundle.path(), facts);
 }

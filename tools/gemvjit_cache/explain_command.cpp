@@ -129,15 +129,17 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
   const std::string in_bundle = "#" + id.key.arch.text() + "/" + entry_file_name(id);
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
-      if (listed.entry && listed.entry->id == id) {
-        const Status safe =
-            layer.kind == "bundle"
-                ? Status::ok()
-                : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
-        if (!safe) {
-          verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
-          continue;
-        }
+      const bool is_called_so = listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle);
+      const bool is_it = listed.entry && listed.entry->id == id;
+      const Status safe =
+          layer.kind == "bundle" || !(is_it || is_called_so)
+              ? Status::ok()
+              : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
+      if (!safe) {  // a layer's list has looked, too, and holds no entry then
+        verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
+        continue;
+      }
+      if (is_it) {
         if (const Status trusted = signatures.check(*listed.entry); !trusted) {
           verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, trusted.message()));
           continue;
@@ -148,7 +150,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
         verdict.compiler = listed.entry->cubin.compiler_version;
         return verdict;
       }
-      if (!listed.entry && (listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle))) {
+      if (!listed.entry && is_called_so) {
         verdict.damaged.push_back(fmt::format("{}: {}", listed.path, listed.problem.message()));
       }
     }

@@ -99,5 +99,10 @@ using SignMessage = std::function<Result<SignatureBlock>(const Bytes& message)>;
 // and what `sign` answers, if there is one: it makes the bundle's signature, the entries keep theirs.
 Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
                                    const SignMessage& sign = nullptr);
+// The same of entries that are loaded one at a time, each once and in the bundle's order, so that never more than one
+// is in memory. What `load` answers ends it; invalid_argument if it gives another entry than was asked for.
+using LoadEntry = std::function<Result<Entry>(const EntryId& id)>;
+Result<WrittenBundle> write_bundle(const std::string& path, std::vector<EntryId> ids, const LoadEntry& load,
+                                   const SignMessage& sign = nullptr);
 
 }  // namespace gemvjit

@@ -1,4 +1,4 @@
-// write_bundle: one pass over the entries, so that no second copy of them all is in memory.
+// write_bundle: one pass over the entries, so that no copy of them all is in memory.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -121,18 +121,20 @@ Result<Bytes> checked_bytes(const Entry& entry) {
   return bytes;
 }
 
-Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<const Entry*>& entries,
-                                   const SignMessage& sign) {
+using EncodedEntry = std::function<Result<Bytes>(const EntryId& id, std::size_t index)>;
+
+Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<EntryId>& ids,
+                                   const EncodedEntry& encoded, const SignMessage& sign) {
   TemporaryFile file(path);
   GEMVJIT_TRY(file.create());
   GEMVJIT_TRY(file.append(header()));
   Bytes index;
   FieldWriter items(index);
-  for (const Entry* entry : entries) {
-    GEMVJIT_TRY_ASSIGN(const Bytes bytes, checked_bytes(*entry));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    GEMVJIT_TRY_ASSIGN(const Bytes bytes, encoded(ids[i], i));
     const Digest sha = Sha256::of(bytes.data(), bytes.size());
-    items.string(entry->id.key.text());
-    items.raw(entry->id.digest.data(), entry->id.digest.size());
+    items.string(ids[i].key.text());
+    items.raw(ids[i].digest.data(), ids[i].digest.size());
     items.number(file.size());
     items.number(static_cast<std::uint64_t>(bytes.size()));
     items.raw(sha.data(), sha.size());
@@ -147,7 +149,7 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<co
   const std::uint64_t index_offset = file.size();
   out.number(index_offset);
   out.number(static_cast<std::uint64_t>(index.size()));
-  out.number(static_cast<std::uint64_t>(entries.size()));
+  out.number(static_cast<std::uint64_t>(ids.size()));
   out.raw(index_sha.data(), index_sha.size());
   out.raw(end_magic.data(), end_magic.size());
   GEMVJIT_TRY(file.append(index));
@@ -155,35 +157,54 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<co
   if (sign) {
     Bytes block;
     GEMVJIT_TRY_ASSIGN(const SignatureBlock signature,
-                       sign(signing_message(index_offset, index.size(), entries.size(), index_sha)));
+                       sign(signing_message(index_offset, index.size(), ids.size(), index_sha)));
     append_signature_block(block, signature);
     GEMVJIT_TRY(file.append(block));
   }
   GEMVJIT_TRY(file.publish());
-  return WrittenBundle{.entries = entries.size(), .bytes = file.size(), .sha256 = file.digest()};
+  return WrittenBundle{.entries = ids.size(), .bytes = file.size(), .sha256 = file.digest()};
+}
+
+// `ids` in the index's order.
+Result<WrittenBundle> write_checked(const std::string& path, const std::vector<EntryId>& ids,
+                                    const EncodedEntry& encoded, const SignMessage& sign) {
+  try {
+    GEMVJIT_TRY(check_replaceable(path));
+    if (ids.size() > bundle_entry_limit) {
+      return Status(StatusCode::invalid_argument,
+                    fmt::format("{}: {} entries, a bundle holds {}", path, ids.size(), bundle_entry_limit));
+    }
+    const auto twin = std::adjacent_find(ids.begin(), ids.end());
+    if (twin != ids.end()) {
+      return Status(StatusCode::invalid_argument, fmt::format("{} is there twice", twin->key.text()));
+    }
+    return write_sorted(path, ids, encoded, sign);
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, fmt::format("no memory to write {}", path));
+  }
 }
 
 }  // namespace
 
 Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
                                    const SignMessage& sign) {
-  try {
-    GEMVJIT_TRY(check_replaceable(path));
-    if (entries.size() > bundle_entry_limit) {
-      return Status(StatusCode::invalid_argument,
-                    fmt::format("{}: {} entries, a bundle holds {}", path, entries.size(), bundle_entry_limit));
-    }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry* a, const Entry* b) { return comes_before(a->id, b->id); });
-    const auto twin = std::adjacent_find(entries.begin(), entries.end(),
-                                         [](const Entry* a, const Entry* b) { return a->id == b->id; });
-    if (twin != entries.end()) {
-      return Status(StatusCode::invalid_argument, fmt::format("{} is there twice", (*twin)->id.key.text()));
-    }
-    return write_sorted(path, entries, sign);
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::out_of_memory, fmt::format("no memory to write {}", path));
-  }
+  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) { return comes_before(a->id, b->id); });
+  std::vector<EntryId> ids;
+  for (const Entry* entry : entries) ids.push_back(entry->id);
+  return write_checked(
+      path, ids, [&](const EntryId&, std::size_t index) { return checked_bytes(*entries[index]); }, sign);
+}
+
+Result<WrittenBundle> write_bundle(const std::string& path, std::vector<EntryId> ids, const LoadEntry& load,
+                                   const SignMessage& sign) {
+  std::sort(ids.begin(), ids.end(), comes_before);
+  const auto encoded = [&](const EntryId& id, std::size_t) -> Result<Bytes> {
+    GEMVJIT_TRY_ASSIGN(const Entry entry, load(id));
+    if (entry.id == id) return checked_bytes(entry);
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{} was asked for and {} given", id.key.text(), entry.id.key.text()));
+  };
+  return write_checked(path, ids, encoded, sign);
 }
 
 }  // namespace gemvjit

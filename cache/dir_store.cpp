@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cache/entry_files.h"
+#include "cache/file_modes.h"
 #include "cache/layout.h"
 #include "cache/put_policy.h"
 #include "cache/quarantine.h"
@@ -20,16 +21,6 @@ namespace gemvjit {
 namespace {
 
 constexpr int put_attempts = 4;  // others may remove, damage or publish what a put has just looked at
-
-// Whether the file itself is at fault: its bytes, or that it is a link, a FIFO, too large. Else it could only not be
-// read (no permission, a stale handle, a disk error), which says nothing of what it holds.
-bool is_damage(const std::string& path, const Status& problem) {
-  if (problem.code() == StatusCode::entry_damaged) return true;
-  struct stat info {};
-  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
-    return false;
-  return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
-}
 
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
 
@@ -131,7 +122,7 @@ std::optional<Entry> DirStore::get(const EntryId& id) {
 // found damaged, and that was moved then: it goes back, or is built once more where that fails.
 bool DirStore::set_aside(const EntryId& id) {
   const std::string path = path_of(id);
-  const Result<std::string> moved = quarantine_file(root_, path);
+  const Result<std::string> moved = quarantine_file(root_, path, options_.trust);
   if (!moved) return moved.status().code() == StatusCode::not_found;
   const Result<Entry> entry = load_entry_file(*moved);
   if (entry && entry->id == id) {
@@ -196,14 +187,15 @@ Status DirStore::keep(const Entry& entry, Replace replace) {
     const Result<Present> present = look_at_present(entry, replace);
     if (!present) return {StatusCode::cache_not_writable, present.status().message()};
     if (*present == Present::stays) return Status::ok();
-    status = make_directories(directory);
+    status = make_cache_folder(root_, directory, options_.trust);
     if (!status) continue;
     if (const Status way = guard() != nullptr ? guard()->check_way(path_of(entry.id)) : Status::ok(); !way) {
       return {StatusCode::cache_not_writable, way.message()};
     }
     if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
-    const auto published = publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
-                                        {.replace = *present == Present::replaceable, .private_mode = true});
+    const auto published =
+        publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
+                     {.replace = *present == Present::replaceable, .mode = file_modes(options_.trust).file});
     if (published && *published == Published::whole) return Status::ok();
     // Another writer was first: what it wrote is looked at. Or the folder went away: it is made again.
     status = published ? Status(StatusCode::io_error, fmt::format("{} changes all the time", path_of(entry.id)))
@@ -245,7 +237,7 @@ Status DirStore::remove(const EntryId& id) {
 
 Result<std::vector<ListedEntry>> DirStore::list() {
   try {
-    return list_entry_files(root_);
+    return list_entry_files(root_, guard());
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::out_of_memory, fmt::format("no memory for all entries of the cache {}", root_));
   }

@@ -24,12 +24,13 @@ Result<Entry> load_once(const std::string& path, const EntryGuard* guard) {
   return decode_entry(bytes);
 }
 
-void list_file(const std::string& root, const std::string& path, const std::function<void(ListedEntry)>& on_entry) {
+void list_file(const std::string& root, const std::string& path, const std::function<void(ListedEntry)>& on_entry,
+               const EntryGuard* guard) {
   struct stat info {};
   ListedEntry item;
   item.path = path;
   if (::lstat(path.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
-  Result<Entry> entry = load_entry_file(path);
+  Result<Entry> entry = load_entry_file(path, guard);
   if (!entry) {
     if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
     item.problem = entry.status();
@@ -49,6 +50,14 @@ Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard) 
   return load_once(path, guard);
 }
 
+bool is_damage(const std::string& path, const Status& problem) {
+  if (problem.code() == StatusCode::entry_damaged) return true;
+  struct stat info {};
+  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
+    return false;
+  return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
+}
+
 Status foreign_entry(const EntryId& found) {
   return {StatusCode::entry_damaged, fmt::format("it holds {} with digest {}, another kernel than its name says",
                                                  found.key.text(), to_hex(found.digest))};
@@ -62,14 +71,18 @@ Status with_path(const std::string& path, const Status& failure) {
 Status visit_entry_files(
     const std::string& root,
     const std::function<void(const std::string& folder, const std::string& name, const std::string& arch)>& on_file,
-    const std::function<void(const std::string& folder, const Status& problem)>& on_problem) {
+    const std::function<void(const std::string& folder, const Status& problem)>& on_problem, const EntryGuard* guard) {
+  const auto look_into = [&](const std::string& folder) -> Result<std::vector<std::string>> {
+    if (guard != nullptr) GEMVJIT_TRY(guard->check_folder(folder));
+    return list_directory(folder);
+  };
   const auto names_in = [&](const std::string& folder) {
-    auto names = list_directory(folder);
+    auto names = look_into(folder);
     if (names) return std::move(names).value();
     if (names.status().code() != StatusCode::not_found) on_problem(folder, names.status());
     return std::vector<std::string>();
   };
-  const auto archs = list_directory(version_directory(root));
+  const auto archs = look_into(version_directory(root));
   if (!archs) return archs.status().code() == StatusCode::not_found ? Status::ok() : archs.status();
   for (const std::string& arch : *archs) {
     if (!Arch::parse(arch)) continue;
@@ -85,20 +98,23 @@ Status visit_entry_files(
   return Status::ok();
 }
 
-Status visit_entries(const std::string& root, const std::function<void(ListedEntry entry)>& on_entry) {
+Status visit_entries(const std::string& root, const std::function<void(ListedEntry entry)>& on_entry,
+                     const EntryGuard* guard) {
   return visit_entry_files(
       root,
       [&](const std::string& folder, const std::string& name, const std::string&) {
-        list_file(root, folder + "/" + name, on_entry);
+        list_file(root, folder + "/" + name, on_entry, guard);
       },
       [&](const std::string& folder, const Status& problem) {
         on_entry({folder, 0, {}, problem});
-      });
+      },
+      guard);
 }
 
-Result<std::vector<ListedEntry>> list_entry_files(const std::string& root) {
+Result<std::vector<ListedEntry>> list_entry_files(const std::string& root, const EntryGuard* guard) {
   std::vector<ListedEntry> listed;
-  GEMVJIT_TRY(visit_entries(root, [&](ListedEntry entry) { listed.push_back(std::move(entry)); }));
+  GEMVJIT_TRY(visit_entries(
+      root, [&](ListedEntry entry) { listed.push_back(std::move(entry)); }, guard));
   std::sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return listed;
 }

@@ -36,25 +36,29 @@ Status EntryGuard::check_file(const std::string& path, const struct stat& info) 
   return Status::ok();
 }
 
+Status EntryGuard::check_folder(const std::string& folder) const {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Status::ok();
+    return refuse(folder, fmt::format("it cannot be examined: {}", std::generic_category().message(errno)));
+  }
+  if (S_ISLNK(info.st_mode)) {
+    if (kind != Kind::layer) return refuse(folder, "it is a link");
+    if (info.st_uid != user && info.st_uid != root_user) {
+      return refuse(folder, fmt::format("it is a link of user {}", info.st_uid));
+    }
+    if (::stat(folder.c_str(), &info) != 0) return Status::ok();  // leads nowhere: nothing is read through it
+  }
+  return S_ISDIR(info.st_mode) ? check_file(folder, info) : Status::ok();
+}
+
 Status EntryGuard::check_way(const std::string& entry_path) const {
   std::string folder = entry_path;
   for (int i = 0; i < folders_below_root; ++i) {
     const std::size_t slash = folder.rfind('/');
     if (slash == std::string::npos || slash == 0) return Status::ok();
     folder.resize(slash);
-    struct stat info {};
-    if (::lstat(folder.c_str(), &info) != 0) {
-      if (errno == ENOENT) continue;
-      return refuse(folder, fmt::format("it cannot be examined: {}", std::generic_category().message(errno)));
-    }
-    if (S_ISLNK(info.st_mode)) {
-      if (kind != Kind::layer) return refuse(folder, "it is a link");
-      if (info.st_uid != user && info.st_uid != root_user) {
-        return refuse(folder, fmt::format("it is a link of user {}", info.st_uid));
-      }
-      if (::stat(folder.c_str(), &info) != 0) continue;  // leads nowhere: nothing is read through it
-    }
-    if (S_ISDIR(info.st_mode)) GEMVJIT_TRY(check_file(folder, info));
+    GEMVJIT_TRY(check_folder(folder));
   }
   return Status::ok();
 }

@@ -29,8 +29,10 @@ struct EntryGuard {
 
   // What is wrong with an open file, as io_error.
   Status check_file(const std::string& path, const struct stat& info) const;
-  // The three folders above an entry's file: fan-out, architecture, format version. A link is refused in a cache; in a
-  // layer it may be this user's or root's, and what it leads to is examined. io_error; ok for what is not there.
+  // One folder of the cache or layer. A link is refused in a cache; in a layer it may be this user's or root's, and
+  // what it leads to is examined. io_error; ok for what is not there.
+  Status check_folder(const std::string& folder) const;
+  // The three folders above an entry's file: fan-out, architecture, format version.
   Status check_way(const std::string& entry_path) const;
 };
 

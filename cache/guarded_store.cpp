@@ -6,18 +6,19 @@
 #include <cerrno>
 #include <mutex>
 
-#include "src/base/files.h"
+#include "cache/file_modes.h"
 
 namespace gemvjit {
 namespace {
 
 class GuardedStore final : public CubinStore {
  public:
-  GuardedStore(std::unique_ptr<CubinStore> inner, std::string root, RootCheck check, Log log)
+  GuardedStore(std::unique_ptr<CubinStore> inner, std::string root, RootCheck check, Log log, CacheTrust trust)
       : inner_(std::move(inner)),
         root_(std::move(root)),
         check_(std::move(check)),
         log_(std::move(log)),
+        trust_(trust),
         memory_(make_memory_store()) {
     const std::lock_guard lock(mutex_);
     examine();
@@ -40,7 +41,7 @@ class GuardedStore final : public CubinStore {
     State now = state();
     if (now == State::not_there) {
       // Made here, so that it can be examined before anything goes into it. Why it cannot be made says the put.
-      (void)make_directories(root_);
+      (void)make_cache_folder(root_, root_, trust_);
       now = state();
     }
     if (now != State::refused) return inner_->put(entry, replace);
@@ -93,6 +94,7 @@ class GuardedStore final : public CubinStore {
   const std::string root_;
   const RootCheck check_;
   Log log_;
+  const CacheTrust trust_;              // with which modes the root is made
   std::unique_ptr<CubinStore> memory_;  // what is built after a refusal
   std::atomic<State> state_{State::not_there};
   std::atomic<std::uint64_t> misses_{0};  // while there was no folder
@@ -104,15 +106,15 @@ class GuardedStore final : public CubinStore {
 }  // namespace
 
 std::unique_ptr<CubinStore> make_guarded_store(std::unique_ptr<CubinStore> inner, std::string root, RootCheck check,
-                                               Log log) {
-  return std::make_unique<GuardedStore>(std::move(inner), std::move(root), std::move(check), std::move(log));
+                                               Log log, CacheTrust trust) {
+  return std::make_unique<GuardedStore>(std::move(inner), std::move(root), std::move(check), std::move(log), trust);
 }
 
 std::unique_ptr<CubinStore> make_guarded_store(std::unique_ptr<CubinStore> inner, std::string root, CacheTrust trust,
                                                Log log) {
   return make_guarded_store(
       std::move(inner), std::move(root), [trust](const std::string& path) { return check_cache_root(path, trust); },
-      std::move(log));
+      std::move(log), trust);
 }
 
 }  // namespace gemvjit

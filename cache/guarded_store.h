@@ -18,7 +18,7 @@ namespace gemvjit {
 // Threads: every function from any thread. `check` is check_cache_root of this process, but in tests.
 using RootCheck = std::function<Status(const std::string& root)>;
 std::unique_ptr<CubinStore> make_guarded_store(std::unique_ptr<CubinStore> inner, std::string root, RootCheck check,
-                                               Log log);
+                                               Log log, CacheTrust trust = CacheTrust::owner);
 std::unique_ptr<CubinStore> make_guarded_store(std::unique_ptr<CubinStore> inner, std::string root, CacheTrust trust,
                                                Log log);
 

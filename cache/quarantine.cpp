@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/file_modes.h"
 #include "cache/layout.h"
 #include "src/base/files.h"
 
@@ -18,7 +19,7 @@ namespace gemvjit {
 
 std::string quarantine_directory(const std::string& root) { return version_directory(root) + "/quarantine"; }
 
-Result<std::string> quarantine_file(const std::string& root, const std::string& path) {
+Result<std::string> quarantine_file(const std::string& root, const std::string& path, CacheTrust trust) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return Status(StatusCode::not_found, fmt::format("there is no file {}", path));
@@ -27,7 +28,7 @@ Result<std::string> quarantine_file(const std::string& root, const std::string& 
   // A directory is somebody's own doing, and its size is not known.
   if (S_ISDIR(info.st_mode)) return Status(StatusCode::io_error, fmt::format("{} is a directory", path));
   const std::string directory = quarantine_directory(root);
-  GEMVJIT_TRY(make_directories(directory));
+  GEMVJIT_TRY(make_cache_folder(root, directory, trust));
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const std::uint64_t stamp =

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cache/root_safety.h"
 #include "src/base/status.h"
 
 namespace gemvjit {
@@ -22,8 +23,9 @@ struct QuarantineLimits {
 std::string quarantine_directory(const std::string& root);  // <root>/v1/quarantine
 
 // Move the file (not what it links to) there, by a rename; the answer is its new path. not_found if it is gone;
-// io_error if it is a directory or cannot be moved: it is then still where it was.
-Result<std::string> quarantine_file(const std::string& root, const std::string& path);
+// io_error if it is a directory or cannot be moved: it is then still where it was. The quarantine is made as `trust`
+// has it; the file keeps its mode.
+Result<std::string> quarantine_file(const std::string& root, const std::string& path, CacheTrust trust);
 
 struct QuarantineContent {
   std::size_t files = 0;

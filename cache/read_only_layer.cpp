@@ -35,7 +35,7 @@ class DirectoryLayer final : public ReadOnlyLayer {
     return ::lstat(file.c_str(), &info) == 0 ? file : "";
   }
 
-  Result<std::vector<ListedEntry>> list() const override { return list_entry_files(path()); }
+  Result<std::vector<ListedEntry>> list() const override { return list_entry_files(path(), &guard_); }
 
   bool is_bundle() const override { return false; }
 

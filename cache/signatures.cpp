@@ -80,17 +80,27 @@ const Signatures::Loaded& Signatures::loaded() const {
   return loaded_;
 }
 
+// Under a policy that asks for nothing, and without a key to sign with, nobody needs to know.
+void Signatures::report(const std::string& problem) const {
+  if (asks_for_bundles() || has_signing_key()) {
+    log_.warning("{}", problem);
+  } else {
+    log_.debug("{}", problem);
+  }
+}
+
 void Signatures::load() const {
   auto ed25519 = Ed25519::open(options_.libcrypto);
   if (!ed25519) {
     loaded_.library_problem = loaded_.signer_problem = ed25519.status();
-    log_.warning("no signature of a cache entry or bundle can be checked or made: {}", ed25519.status().message());
+    report(
+        fmt::format("no signature of a cache entry or bundle can be checked or made: {}", ed25519.status().message()));
     return;
   }
   loaded_.ed25519 = std::move(ed25519).value();
   loaded_.trusted = load_trusted_keys(options_.trust_dirs, options_.trust_dirs_named, *loaded_.ed25519);
   for (const Status& problem : loaded_.trusted.problems) {
-    log_.warning("keys not trusted: {}", problem.message());
+    report("keys not trusted: " + problem.message());
   }
   if (options_.signing_key.empty()) return;
   auto signer = load_signing_key(options_.signing_key, *loaded_.ed25519);
@@ -149,9 +159,11 @@ Status Signatures::check(const Entry& entry) const {
 }
 
 Status Signatures::check(const Bundle& bundle) const {
-  if (!asks_for_bundles()) return Status::ok();
-  const SignatureFacts facts = examine(bundle);
-  return facts.is_trusted() ? Status::ok() : refuse(bundle.path(), facts);
+  const SignatureFacts facts = asks_for_bundles() || bundle.signature() ? examine(bundle) : SignatureFacts{};
+  if (facts.state == SignatureState::bad) {
+    return {StatusCode::unsupported, fmt::format("{}: {}", bundle.path(), facts.text())};
+  }
+  return !asks_for_bundles() || facts.is_trusted() ? Status::ok() : refuse(bundle.path(), facts);
 }
 
 Result<SignatureBlock> Signatures::sign(const Bytes& message) const {

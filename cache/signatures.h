@@ -71,7 +71,8 @@ class Signatures {
   // Who signed, whatever the policy.
   SignatureFacts examine(const Entry& entry) const;
   SignatureFacts examine(const Bundle& bundle) const;
-  // ok if the policy asks for nothing or a trusted key signed; else unsupported, with what is wrong.
+  // ok if the policy asks for nothing or a trusted key signed; else unsupported, with what is wrong. A bundle's
+  // signature that is there and is wrong is refused under every policy: the bundle was changed after it was signed.
   Status check(const Entry& entry) const;
   Status check(const Bundle& bundle) const;
 
@@ -94,6 +95,7 @@ class Signatures {
   };
   const Loaded& loaded() const;
   void load() const;
+  void report(const std::string& problem) const;
   SignatureFacts examine(const std::optional<SignatureBlock>& block, const Bytes& message) const;
   Status refuse(const std::string& what, const SignatureFacts& facts) const;
 

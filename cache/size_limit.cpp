@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <ctime>
 #include <functional>
 #include <limits>
@@ -14,6 +15,7 @@
 #include <set>
 
 #include "cache/entry_files.h"
+#include "cache/file_modes.h"
 #include "cache/layout.h"
 #include "cache/usage_ledger.h"
 #include "src/base/files.h"
@@ -63,7 +65,7 @@ class Limited final : public CubinStore {
         limit_(limit),
         log_(std::move(log)),
         hooks_(std::move(hooks)),
-        ledger_(usage_ledger_path(inner_->root())) {
+        ledger_(usage_ledger_path(inner_->root()), file_modes(limit.trust).file) {
     if (!hooks_.now) hooks_.now = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
     if (!hooks_.free_bytes) hooks_.free_bytes = free_bytes_of;
   }
@@ -89,6 +91,9 @@ class Limited final : public CubinStore {
 
  private:
   bool is_limited() const { return !inner_->root().empty(); }
+  Result<std::vector<CachedFile>> scan_all() const {
+    return scan_cache(inner_->root(), limit_.guard ? &*limit_.guard : nullptr);
+  }
   void use(const EntryId& id);
   struct Reservation {
     Status status;
@@ -121,7 +126,10 @@ void Limited::use(const EntryId& id) {
     if (!in_use_.insert(digest_bits_of(id)).second) return;
   }
   const timespec times[2] = {{static_cast<std::time_t>(hooks_.now()), 0}, {0, UTIME_OMIT}};
-  (void)::utimensat(AT_FDCWD, inner_->path_of(id).c_str(), times, AT_SYMLINK_NOFOLLOW);
+  const std::string path = inner_->path_of(id);
+  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0 || errno != EPERM) return;
+  // Another user's, in a shared cache: who may write a file may set both of its times, and to now only.
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 void Limited::warn_once(bool& warned, const std::string& message) {
@@ -155,7 +163,7 @@ void Limited::scan(Usage& usage, const std::vector<CachedFile>& files) const {
 
 // Evicts until `bytes` more leave a tenth of the cap free, as far as what is not in use allows.
 void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest) {
-  auto files = scan_cache(inner_->root());
+  auto files = scan_all();
   if (!files) return;
   scan(usage, *files);
   if (usage.total_bytes + bytes <= limit_.max_bytes) return;  // the ledger was behind
@@ -183,7 +191,7 @@ Limited::Reservation Limited::reserve(const Entry& entry, std::uint64_t bytes, s
   with_usage([&](Usage& usage) {
     const std::int64_t now = hooks_.now();
     if (usage.scanned_at == 0 || now - usage.scanned_at > scan_is_old_after || usage.scanned_at > now) {
-      if (const auto files = scan_cache(inner_->root())) scan(usage, *files);
+      if (const auto files = scan_all()) scan(usage, *files);
     }
     thrashed = usage.was_evicted_since(digest, now - thrash_seconds);
     if (usage.total_bytes + made.more > limit_.max_bytes) make_room(usage, made.more, digest);
@@ -237,7 +245,7 @@ Status Limited::put(const Entry& entry, Replace replace) {
                                                           root(), limit_.keep_free_bytes)};
   } else if (limit_.max_bytes != 0) {
     // The ledger lives in a folder that the first put makes.
-    (void)make_directories(version_directory(root()));
+    (void)make_cache_folder(root(), version_directory(root()), limit_.trust);
     struct stat info {};
     const bool there = ::lstat(path_of(entry.id).c_str(), &info) == 0;
     reservation = reserve(entry, bytes, there ? static_cast<std::uint64_t>(info.st_size) : 0);
@@ -262,7 +270,7 @@ std::unique_ptr<CubinStore> make_size_limited_store(std::unique_ptr<CubinStore> 
   return std::make_unique<Limited>(std::move(inner), limit, std::move(log), std::move(hooks));
 }
 
-Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
+Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryGuard* guard) {
   std::vector<CachedFile> files;
   const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
     struct stat info {};
@@ -271,7 +279,8 @@ Result<std::vector<CachedFile>> scan_cache(const std::string& root) {
     files.push_back(
         {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
   };
-  GEMVJIT_TRY(visit_entry_files(root, on_file, [](const std::string&, const Status&) {}));
+  GEMVJIT_TRY(visit_entry_files(
+      root, on_file, [](const std::string&, const Status&) {}, guard));
   return files;
 }
 
@@ -358,10 +367,10 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   }
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
+    const UsageLedger ledger(usage_ledger_path(root), file_modes(request.trust).file);
     // Others may have written since the scan, so what is there now is not known from it.
-    (void)UsageLedger(usage_ledger_path(root)).update(SizeLimitHooks{}.lock_patience_ms, [&](Usage& usage) {
-      usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes);
-    });
+    (void)ledger.update(SizeLimitHooks{}.lock_patience_ms,
+                        [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); });
   }
   if (request.other_versions) collect_other_versions(root, request, result);
   return result;

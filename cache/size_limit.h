@@ -23,6 +23,8 @@ namespace gemvjit {
 struct SizeLimit {
   std::uint64_t max_bytes = std::uint64_t{1} << 30;         // 0: no cap
   std::uint64_t keep_free_bytes = std::uint64_t{64} << 20;  // entries are not written where less would be left
+  CacheTrust trust = CacheTrust::owner;                     // with which modes folders and the ledger are made
+  std::optional<EntryGuard> guard = std::nullopt;           // nothing is counted or evicted in a folder that it refuses
 };
 
 // What tests replace.
@@ -44,8 +46,9 @@ struct CachedFile {
   std::int64_t last_used = 0;     // unix seconds
   std::uint64_t digest_bits = 0;  // the digits of the digest in its name
 };
-// The entries' files below a root, without reading them; io_error if the folder of all cannot be listed.
-Result<std::vector<CachedFile>> scan_cache(const std::string& root);
+// The entries' files below a root, without reading them; io_error if the folder of all cannot be listed. With a guard
+// none of folders that it refuses.
+Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryGuard* guard = nullptr);
 // The regular files named *.entry, at any depth to 3 folders, below <root>/v<number> of all other versions. `arch` is
 // the first folder's name. A folder that cannot be listed is passed over.
 std::vector<CachedFile> scan_other_versions(const std::string& root);
@@ -61,6 +64,7 @@ struct CollectRequest {
   std::function<bool(const CachedFile& file)> is_unwanted;
   bool dry_run = false;
   std::int64_t now = 0;
+  CacheTrust trust = CacheTrust::owner;  // as in SizeLimit
 };
 struct Collected {
   std::vector<CachedFile> removed;  // or, of a dry run, what would be

@@ -87,8 +87,8 @@ Usage UsageLedger::read() const {
 }
 
 bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& change) const {
-  const Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
-  if (file.is_open()) (void)::fchmod(file.get(), 0600);  // whatever the umask took; of no effect on another user's
+  const Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode_));
+  if (file.is_open()) (void)::fchmod(file.get(), mode_);  // whatever the umask took; of no effect on another user's
   if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
   Bytes bytes(encode({}).size());
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);

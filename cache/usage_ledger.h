@@ -7,6 +7,8 @@
 // It is advice: a lost, torn or foreign ledger is made anew from a scan, and where no lock can be had nothing is kept.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -35,7 +37,8 @@ std::string usage_ledger_path(const std::string& root);
 
 class UsageLedger {
  public:
-  explicit UsageLedger(std::string path) : path_(std::move(path)) {}
+  // `mode`: of a ledger that is made.
+  explicit UsageLedger(std::string path, mode_t mode = 0600) : path_(std::move(path)), mode_(mode) {}
   // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
   // result. Waits at most `patience_ms` for the lock. False, without a call, where there is no lock to be had.
   bool update(int patience_ms, const std::function<void(Usage&)>& change) const;
@@ -44,6 +47,7 @@ class UsageLedger {
 
  private:
   std::string path_;
+  mode_t mode_;
 };
 
 }  // namespace gemvjit

@@ -272,8 +272,8 @@ GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_
                                         gemvjit_kernel_callback on_kernel, void* user);
 
 /* Look whether each distinct kernel is in the cache, whole; compiles and loads nothing, opens neither library.
- * OK if all are; NOT_READY if some are not (outcome MISSING); ENTRY_DAMAGED if one is damaged or cannot be read
- * (outcome FAILED). Otherwise as gemvjit_plan. */
+ * OK if all are; NOT_READY if some are not (outcome MISSING, and status IO_ERROR instead of NOT_READY for one whose file
+ * cannot be read or not be trusted); ENTRY_DAMAGED if one is damaged (outcome FAILED). Otherwise as gemvjit_plan. */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
 

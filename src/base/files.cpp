@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -45,6 +46,37 @@ Status undo_umask(const std::string& made) {
   if (!S_ISDIR(info.st_mode) || (info.st_mode & 0700) == 0700) return Status::ok();
   if (::chmod(made.c_str(), 0700) != 0) return io_failure("set the mode of directory", made, errno);
   return Status::ok();
+}
+
+// mkdir gives no bit that the umask takes, and no setgid bit. Others must not meet the folder before it has its mode
+// and its group, so it is made under another name. The answer is an errno.
+int make_with_mode(const std::string& path, mode_t mode) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0) return EEXIST;
+  const std::string parent = split_path(path).folder;
+  std::string temporary;
+  int error = EEXIST;
+  for (unsigned attempt = 0; attempt < 16 && error == EEXIST; ++attempt) {
+    temporary = parent + "/" + temporary_file_name(attempt);
+    error = ::mkdir(temporary.c_str(), 0700) == 0 ? 0 : errno;
+  }
+  if (error != 0) return error;
+  // Of no effect where this user is not in that group; and a file system without modes refuses the mode that it has.
+  if (::stat(parent.c_str(), &info) == 0) (void)!::chown(temporary.c_str(), static_cast<uid_t>(-1), info.st_gid);
+  if (::chmod(temporary.c_str(), mode) != 0) {
+    error = errno;
+    if (::stat(temporary.c_str(), &info) == 0 && (info.st_mode & 0777) == (mode & 0777)) error = 0;
+  }
+  if (error == 0) {
+    const int done = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
+    error = done == 0 ? 0 : errno;
+    // A plain rename takes the place of an empty folder at the most.
+    if (error == EINVAL || error == ENOSYS || error == ENOTSUP || error == EPERM) {
+      error = std::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+    }
+  }
+  if (error != 0) (void)::rmdir(temporary.c_str());
+  return error;
 }
 
 }  // namespace
@@ -94,17 +126,21 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit,
   }
 }
 
-Status make_directories(const std::string& directory) {
+Status make_directories(const std::string& directory, mode_t mode) {
   if (directory.empty()) return {StatusCode::io_error, "cannot make a directory of the empty name"};
   if (is_directory(directory)) return Status::ok();
   for (std::size_t end = 0; end != std::string::npos;) {
     end = directory.find('/', end + 1);
     const std::string part = directory.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) == 0) {
+    int error = 0;
+    if (mode != 0700) {
+      error = make_with_mode(part, mode);
+    } else if (::mkdir(part.c_str(), 0700) == 0) {
       GEMVJIT_TRY(undo_umask(part));
-      continue;
+    } else {
+      error = errno;
     }
-    const int error = errno;
+    if (error == 0) continue;
     if (is_directory(part)) continue;
     if (error == EEXIST) {
       return {StatusCode::io_error,

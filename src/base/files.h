@@ -1,6 +1,8 @@
 // Files as this project needs them: read whole with a bound, publish whole or not at all.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,17 +26,20 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit);
 Result<Bytes> read_file(const std::string& path, std::size_t limit,
                         const std::function<Status(const struct stat& info)>& check);
 
-// Make `directory` and its missing parents with mode 0700 whatever the umask. ok if it is there already. io_error names
-// the part that could not be made, or that is no directory.
-Status make_directories(const std::string& directory);
+// Make `directory` and its missing parents with that mode whatever the umask; with any but 0700, which others are to
+// use, each also with its parent's group, and under its name only once it is so. ok if it is there already. io_error
+// names the part that could not be made, or that is no directory.
+Status make_directories(const std::string& directory, mode_t mode = 0700);
 
 // How the name of a file begins that publish_file is still writing: ".tmp-<pid>-<16 hex digits>".
 inline constexpr std::string_view temporary_file_prefix = ".tmp-";
+// Another at each call. `attempt` goes in too, so that a source of random numbers that repeats itself still gives one.
+std::string temporary_file_name(unsigned attempt);
 
 // How publish_file treats a name that is taken, and the file's mode.
 struct PublishOptions {
-  bool replace = true;        // else a file that has the name stays: Published::already_there
-  bool private_mode = false;  // 0600 whatever the umask; else 0644 less the umask
+  bool replace = true;  // else a file that has the name stays: Published::already_there
+  mode_t mode = 0;      // whatever the umask; 0: 0644 less the umask
 };
 enum class Published { whole, already_there };
 

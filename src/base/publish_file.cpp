@@ -33,17 +33,6 @@ struct Target {
   std::string path() const { return directory + "/" + name; }
 };
 
-// `attempt` goes in too, so that a source of random numbers that repeats itself still gives another name.
-std::string temporary_file_name(unsigned attempt) {
-  std::uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    random = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-  }
-  return fmt::format("{}{}-{:016x}", temporary_file_prefix, ::getpid(), random + attempt);
-}
-
 Status write_all(int fd, const void* data, std::size_t size, const std::string& path) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
   while (size > 0) {
@@ -78,18 +67,18 @@ Status read_back(int fd, const void* data, std::size_t size, const std::string& 
   }
 }
 
-Status set_private_mode(int fd, const std::string& path) {
-  if (::fchmod(fd, 0600) == 0) return Status::ok();
+Status set_mode(int fd, mode_t mode, const std::string& path) {
+  if (::fchmod(fd, mode) == 0) return Status::ok();
   const int error = errno;
   // A file system without modes refuses; what counts is the mode that the file has.
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && (info.st_mode & 0777) == 0600) return Status::ok();
+  if (::fstat(fd, &info) == 0 && (info.st_mode & 0777) == mode) return Status::ok();
   return io_failure("set the mode of", path, error);
 }
 
-Status fill(const Target& target, Descriptor& file, const void* data, std::size_t size, bool private_mode) {
+Status fill(const Target& target, Descriptor& file, const void* data, std::size_t size, mode_t mode) {
   const std::string path = target.temporary_path();
-  if (private_mode) GEMVJIT_TRY(set_private_mode(file.get(), path));
+  if (mode != 0) GEMVJIT_TRY(set_mode(file.get(), mode, path));
   GEMVJIT_TRY(write_all(file.get(), data, size, path));
   // Before the name: after a crash it must not stand for a file whose bytes never reached the disk.
   if (::fsync(file.get()) != 0) return io_failure("fsync", path, errno);
@@ -131,7 +120,8 @@ Result<Published> move_to_free_name(const Target& target) {
     return Published::whole;
   }
   if (errno == EEXIST) return Published::already_there;
-  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
+  // EPERM: also by filters of system calls that do not know this one; where it is meant, the next way says so, too.
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP && errno != EPERM) {
     return io_failure("rename a temporary file to", target.path(), errno);
   }
   auto linked = link_name(target);
@@ -143,6 +133,16 @@ Result<Published> move_to_free_name(const Target& target) {
 }
 
 }  // namespace
+
+std::string temporary_file_name(unsigned attempt) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    random = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  }
+  return fmt::format("{}{}-{:016x}", temporary_file_prefix, ::getpid(), random + attempt);
+}
 
 Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
                                std::size_t size, const PublishOptions& options) {
@@ -157,13 +157,13 @@ Result<Published> publish_file(const std::string& directory, const std::string& 
   for (unsigned attempt = 0; attempt < 16 && fd < 0; ++attempt) {
     target.temporary = temporary_file_name(attempt);
     fd = ::openat(folder.get(), target.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  options.private_mode ? 0600 : 0644);
+                  options.mode != 0 ? 0600 : 0644);
     if (fd < 0 && errno != EEXIST && errno != EINTR) break;
   }
   if (fd < 0) return io_failure("create a file in", directory, errno);
 
   Descriptor file(fd);
-  const Status filled = fill(target, file, data, size, options.private_mode);
+  const Status filled = fill(target, file, data, size, options.mode);
   Result<Published> published = Published::whole;
   if (!filled) {
     published = filled;

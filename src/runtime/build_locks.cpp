@@ -6,19 +6,28 @@
 #include <climits>
 #include <cstdlib>
 
-#include "src/base/files.h"
+#include "cache/file_modes.h"
 
 namespace gemvjit {
+namespace {
 
-Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner) {
-  GEMVJIT_TRY(make_directories(cache_root));
+std::string own_folder_name(uid_t owner, CacheTrust trust) {
+  return trust == CacheTrust::shared ? fmt::format("locks-{}", owner) : "locks";
+}
+
+}  // namespace
+
+Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner,
+                                       CacheTrust trust) {
+  GEMVJIT_TRY(make_cache_folder(cache_root, cache_root, trust));
   if (!runtime_dir.empty() && check_runtime_folder(runtime_dir, owner)) {
     if (auto folder = private_folder(runtime_dir, "gemvjit", owner)) return folder;
   }
-  return private_folder(cache_root, "locks", owner);
+  return private_folder(cache_root, own_folder_name(owner, trust), owner);
 }
 
-LockFolderReport examine_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner) {
+LockFolderReport examine_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner,
+                                     CacheTrust trust) {
   LockFolderReport report;
   if (cache_root.empty()) {
     report.problem = "kernels are in memory only, so that there is nothing to share";
@@ -35,7 +44,7 @@ LockFolderReport examine_lock_folder(const std::string& runtime_dir, const std::
     }
     report.passed_over = fit.message();
   }
-  const std::string folder = cache_root + "/locks";
+  const std::string folder = cache_root + "/" + own_folder_name(owner, trust);
   if (const Status fit = check_private_folder(folder, owner); fit) {
     report.path = folder;
   } else {
@@ -56,7 +65,7 @@ std::string lock_file_name(const std::string& cache_root, const EntryId& id) {
 Turn BuildLocks::acquire(const EntryId& id, const std::function<bool()>& stop) {
   Turn turn;
   if (cache_root_.empty()) return turn;
-  const auto folder = choose_lock_folder(runtime_dir_, cache_root_, ::geteuid());
+  const auto folder = choose_lock_folder(runtime_dir_, cache_root_, ::geteuid(), trust_);
   if (!folder) {
     log_.debug("no locks between processes: {}", folder.status().message());
     turn.failure = folder.status();

@@ -18,7 +18,10 @@ std::unique_ptr<CubinStore> open_store(const ContextOptions& options, const Log&
   if (options.cache_dir.empty()) return make_memory_store();
   DirStoreOptions of_folder;
   of_folder.guard = EntryGuard::of_cache(options.cache_trust);
+  of_folder.trust = options.cache_trust;
   SizeLimit limit;
+  limit.trust = options.cache_trust;
+  limit.guard = of_folder.guard;
   limit.max_bytes = options.cache_max_bytes;
   return make_guarded_store(make_size_limited_store(make_dir_store(options.cache_dir, log, of_folder), limit, log),
                             options.cache_dir, options.cache_trust, log);
@@ -94,7 +97,7 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       signatures_(std::make_shared<const Signatures>(options_.signatures, log_)),
       store_(make_layered_store(make_signed_store(dependencies_.store(options_, log_), signatures_, log_),
                                 options_.cache_ro, log_, signatures_)),
-      build_locks_(options_.runtime_dir, store_->root(), dependencies_.lock_timing, log_),
+      build_locks_(options_.runtime_dir, store_->root(), options_.cache_trust, dependencies_.lock_timing, log_),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/base/files.h"
+#include "cache/entry_files.h"
 #include "src/catalog/arch.h"
 
 namespace gemvjit {
@@ -20,25 +20,23 @@ Status check_request(const ProblemRequest& request) {
   return check_problem(request.problem);
 }
 
-// How a cache entry stands that has a file: not_found, entry_damaged, or the entry. Reads the file only.
-Result<Entry> look_at_file(const std::string& path, const EntryId& id) {
-  Result<Bytes> bytes = read_file(path, entry_size_limit);
-  if (!bytes) {
-    if (bytes.status().code() == StatusCode::not_found) return bytes.status();
-    return Status(StatusCode::entry_damaged, bytes.status().message());
-  }
-  Result<Entry> entry = decode_entry(*bytes);
-  if (!entry) return Status(StatusCode::entry_damaged, fmt::format("{}: {}", path, entry.status().message()));
-  if (!(entry->id == id)) {
-    return Status(StatusCode::entry_damaged, fmt::format("{} holds another kernel: {}", path, entry->id.key.text()));
-  }
-  return entry;
+// How a cache entry stands that has a file: not_found, entry_damaged, io_error (it cannot be read, or not be trusted),
+// or the entry. Reads the file only.
+Result<Entry> look_at_file(const Context& context, const std::string& path, const EntryId& id) {
+  const std::string root = context.store().root();
+  const bool own = !root.empty() && path.starts_with(root + "/");
+  const EntryGuard guard = own ? EntryGuard::of_cache(context.options().cache_trust) : EntryGuard::of_layer();
+  Result<Entry> entry = load_entry_file(path, &guard);
+  if (entry && entry->id == id) return entry;
+  const Status problem = with_path(path, entry ? foreign_entry(entry->id) : entry.status());
+  if (problem.code() == StatusCode::not_found) return problem;
+  return Status(is_damage(path, problem) ? StatusCode::entry_damaged : StatusCode::io_error, problem.message());
 }
 
 Result<Entry> look_up(const Context& context, const EntryId& id) {
   const std::string path = context.store().path_of(id);
   if (!path.empty()) {
-    Result<Entry> entry = look_at_file(path, id);
+    Result<Entry> entry = look_at_file(context, path, id);
     const Status trusted = entry ? context.signatures().check(*entry) : Status::ok();
     if (!trusted) {
       entry = Status(StatusCode::not_found, trusted.message());
@@ -55,7 +53,7 @@ Result<Entry> look_up(const Context& context, const EntryId& id) {
 }
 
 KernelReport check_item(const Context& context, const WorkItem& item) {
-  Status damaged;
+  Status damaged, unreadable;
   for (const KernelKey& key : item.candidates) {
     const Result<Recipe> recipe = specialize(key);
     if (!recipe) continue;
@@ -67,12 +65,19 @@ KernelReport check_item(const Context& context, const WorkItem& item) {
       return report;
     }
     if (damaged && entry.status().code() == StatusCode::entry_damaged) damaged = entry.status();
+    if (unreadable && entry.status().code() == StatusCode::io_error) unreadable = entry.status();
   }
   KernelReport report = describe_item(context, item);
   report.outcome = damaged ? Outcome::missing : Outcome::failed;
-  report.status =
-      !damaged ? damaged
-               : Status(StatusCode::not_ready, fmt::format("{} is not in the cache: run a warmup", item.key().text()));
+  if (!damaged) {
+    report.status = damaged;
+  } else if (!unreadable) {
+    // Nobody knows what it holds; a context would build the kernel again.
+    report.status = Status(StatusCode::io_error, "unreadable: " + unreadable.message());
+  } else {
+    report.status =
+        Status(StatusCode::not_ready, fmt::format("{} is not in the cache: run a warmup", item.key().text()));
+  }
   return report;
 }
 
@@ -189,6 +194,7 @@ Status check(const Context& context, std::span<const ProblemRequest> requests, c
     return report;
   }));
   if (!damaged) return damaged;
+  if (!missing) return {StatusCode::not_ready, missing.message()};
   return missing;
 }
 

@@ -225,5 +225,36 @@ TEST_F(BundleTest, WhatCannotBeWrittenLeavesEverythingAsItWas) {
   EXPECT_EQ(names, 2u);
 }
 
+// Entries that are loaded one at a time, in whatever order they are named, give the same bundle.
+TEST(BundleOfLoadedEntries, HasTheSameBytesAndLoadsEachOnce) {
+  const test::TempDir dir;
+  const Entry entries[] = {test::sample_entry({.n = 192}), test::sample_entry({.n = 64}),
+                           test::sample_entry({.n = 128})};
+  ASSERT_TRUE(write_bundle(dir.path("whole.gjb"), {&entries[0], &entries[1], &entries[2]}));
+  const std::string expected = test::read_text(dir.path("whole.gjb"));
+  std::vector<std::int64_t> loaded;
+  const LoadEntry load = [&](const EntryId& id) -> Result<Entry> {
+    loaded.push_back(id.key.n);
+    return test::sample_entry({.n = id.key.n});
+  };
+  const std::vector<EntryId> ids = {entries[0].id, entries[1].id, entries[2].id};
+  const auto written = write_bundle(dir.path("loaded.gjb"), ids, load);
+  ASSERT_TRUE(written) << written.status().text();
+  EXPECT_EQ(written->entries, 3u);
+  EXPECT_EQ(test::read_text(dir.path("loaded.gjb")), expected);
+  EXPECT_EQ(loaded, (std::vector<std::int64_t>{128, 192, 64})) << "the index's order is that of texts";
+
+  const LoadEntry fails = [&](const EntryId& id) -> Result<Entry> {
+    if (id.key.n == 192) return Status(StatusCode::io_error, "gone");
+    return load(id);
+  };
+  EXPECT_EQ(write_bundle(dir.path("loaded.gjb"), ids, fails).status().code(), StatusCode::io_error);
+  const LoadEntry another = [&](const EntryId&) -> Result<Entry> { return entries[0]; };
+  EXPECT_EQ(write_bundle(dir.path("loaded.gjb"), ids, another).status().code(), StatusCode::invalid_argument);
+  EXPECT_EQ(write_bundle(dir.path("loaded.gjb"), {ids[0], ids[0]}, load).status().code(), StatusCode::invalid_argument);
+  EXPECT_EQ(test::read_text(dir.path("loaded.gjb")), expected) << "as it was";
+  EXPECT_EQ(list_directory(dir.path())->size(), 2u) << "no temporary is left";
+}
+
 }  // namespace
 }  // namespace gemvjit

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "cache/layout.h"
@@ -59,7 +60,7 @@ void expect_old_or_new(const FaultScenario& scenario, const std::string& root) {
   EXPECT_EQ(list_directory(entry_directory(root, scenario.entry.id))->size(), 1u);
 }
 
-TEST(CrashPoints, KilledBeforeAndAfterEveryCall) {
+void kill_everywhere() {
   const TempDir dir;
   long points = 0;
   for (const FaultScenario& scenario : test::fault_scenarios()) {
@@ -81,6 +82,15 @@ TEST(CrashPoints, KilledBeforeAndAfterEveryCall) {
   }
   std::printf("%ld crash points\n", points);
   EXPECT_GT(points, 150) << "the shim was not between the store and libc";
+}
+
+TEST(CrashPoints, KilledBeforeAndAfterEveryCall) { kill_everywhere(); }
+
+// The same on a file system that can neither rename without replacing nor link: the last way to a name.
+TEST(CrashPoints, KilledBeforeAndAfterEveryCallWithoutRenameat2AndLinks) {
+  fault_shim_never("renameat2,link,linkat", ENOSYS);
+  kill_everywhere();
+  fault_shim_never("", 0);
 }
 
 // The same by LD_PRELOAD on a program of its own, which knows nothing of the shim.

@@ -224,30 +224,5 @@ TEST_F(Faults, ATemporaryNameThatIsTakenIsNotTakenAgain) {
   EXPECT_THAT(*list_directory(dir_.path("d")), SizeIs(2));
 }
 
-// File systems without renameat2 (NFS), and those without links as well: a taken name still stays.
-TEST_F(Faults, WithoutRenameat2AndWithoutLinksATakenNameStays) {
-  for (const bool taken : {false, true}) {
-    for (const int error : {EINVAL, ENOSYS}) {
-      std::filesystem::remove_all(dir_.path("d"));
-      ASSERT_TRUE(make_directories(dir_.path("d")));
-      if (taken) dir_.write("d/f", "first");
-      for (long at = 1; at < 30; ++at) {
-        fault_shim_arm(dir_.path().c_str(), at, fault_error, error, 0);
-        const auto published = publish_file(dir_.path("d"), "f", "mine", 4, {.replace = false, .private_mode = true});
-        fault_shim_disarm();
-        if (std::string_view(fault_shim_hit()) != "renameat2") {
-          if (!taken) (void)remove_file(dir_.path("d/f"));
-          continue;
-        }
-        ASSERT_TRUE(published) << published.status().text();
-        EXPECT_EQ(*published, taken ? Published::already_there : Published::whole);
-        break;
-      }
-      EXPECT_EQ(test::read_text(dir_.path("d/f")), taken ? "first" : "mine");
-      EXPECT_THAT(*list_directory(dir_.path("d")), SizeIs(1));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace gemvjit

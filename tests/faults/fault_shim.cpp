@@ -29,6 +29,8 @@ std::atomic<const char*> hit = nullptr;
 std::atomic<bool> constant_random = false;
 std::atomic<bool> skip_fsync = false;
 std::atomic<bool> watched[max_descriptors];
+std::atomic<const char*> never = "";
+std::atomic<int> never_errno = 0;
 
 constexpr int max_trace = 256;
 std::atomic<const char*> trace[max_trace];
@@ -78,6 +80,15 @@ int next_fault(const char* name, bool below, const char* noted = nullptr) {
   }
   const bool again = fault_lasting && number > fault_at && hit.load() != nullptr && std::strcmp(hit, name) == 0;
   return again ? fault_error : fault_none;
+}
+
+bool is_never(const char* name) {
+  const std::size_t length = std::strlen(name);
+  for (const char* at = never; (at = std::strstr(at, name)) != nullptr; at += length) {
+    const bool begins = at == never.load() || at[-1] == ',';
+    if (begins && (at[length] == ',' || at[length] == '\0')) return true;
+  }
+  return false;
 }
 
 template <typename Call>
@@ -159,6 +170,11 @@ EXPORT void fault_shim_note(const char* text) {
 }
 
 EXPORT const char* fault_shim_hit() { return hit == nullptr ? "" : hit.load(); }
+
+EXPORT void fault_shim_never(const char* names, int error) {
+  never = names;
+  never_errno = error;
+}
 
 EXPORT void fault_shim_constant_random(int on) { constant_random = on != 0; }
 
@@ -255,10 +271,14 @@ EXPORT ssize_t getrandom(void* buffer, std::size_t size, unsigned flags) {
 }
 
 // The others: what makes a call one of ours, then the call.
-#define WRAP(name, parameters, arguments, below)                                              \
-  EXPORT int name parameters {                                                                \
-    static int(*slot) parameters = nullptr;                                                   \
-    return with_fault(next_fault(#name, below), [&] { return real(slot, #name) arguments; }); \
+#define WRAP(name, parameters, arguments, below)                                      \
+  EXPORT int name parameters {                                                        \
+    static int(*slot) parameters = nullptr;                                           \
+    return with_fault(next_fault(#name, below), [&] {                                 \
+      if (!armed || !(below) || !is_never(#name)) return real(slot, #name) arguments; \
+      errno = never_errno;                                                            \
+      return -1;                                                                      \
+    });                                                                               \
   }
 EXPORT int fsync(int fd) {
   static int (*slot)(int) = nullptr;

@@ -24,6 +24,10 @@ enum FaultKind : int {
 };
 
 extern "C" {
+// Calls whose name is one of these (with commas between, as counted: "renameat2,link,linkat") always fail with the
+// errno and are not made, besides what is armed, until called with "". `names` must live on. Below the folder and while
+// armed.
+void fault_shim_never(const char* names, int error);
 // Count from 0 again; from now on fault `kind` at call `at`. `folder` is copied.
 void fault_shim_arm(const char* folder, long at, int kind, int error, int lasting);
 // Stop; the number of calls counted since fault_shim_arm.

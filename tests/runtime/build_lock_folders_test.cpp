@@ -125,5 +125,20 @@ TEST_F(BuildLockFolders, ALockThatNobodyAnswersForIsPassedOver) {
   EXPECT_EQ(time, Milliseconds(10'000));
 }
 
+// The group's folder holds a folder of locks for each user, since nobody else may write there.
+TEST(SharedCacheLocks, EachUserHasAFolderOfHisOwn) {
+  const TempDir dir;
+  const std::string root = dir.path("cache");
+  const auto folder = choose_lock_folder("", root, ::geteuid(), CacheTrust::shared);
+  ASSERT_TRUE(folder) << folder.status().text();
+  EXPECT_EQ(*folder, root + "/locks-" + std::to_string(::geteuid()));
+  EXPECT_EQ(examine_lock_folder("", root, ::geteuid(), CacheTrust::shared).path, *folder);
+  struct stat info {};
+  ASSERT_EQ(::stat(folder->c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, mode_t{0700});
+  ASSERT_EQ(::stat(root.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, mode_t{02770});
+}
+
 }  // namespace
 }  // namespace gemvjit::test

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "src/runtime/warmup.h"
@@ -124,6 +125,30 @@ TEST_F(InspectTest, CheckTellsMissingWholeAndDamaged) {
   EXPECT_NE(damaged.message().find(path), std::string::npos) << damaged.message();
   EXPECT_EQ(reports[1].outcome, Outcome::failed);
   EXPECT_EQ(reports[2].outcome, Outcome::cached);
+}
+
+// What cannot be read, or what others may write, a warmup builds again: it is missing, with the reason.
+TEST_F(InspectTest, CheckTakesTheUnreadableForMissing) {
+  const auto context = make();
+  const std::vector<ProblemRequest> requests = {nvfp4(1024, 1024, 1)};
+  ASSERT_TRUE(warm_up(*context, requests, {}).overall);
+  ASSERT_TRUE(check(*make(), requests, keep()));
+  const std::string path = reports.at(0).path;
+  const auto expect_unreadable = [&](const std::string& reason) {
+    reports.clear();
+    EXPECT_EQ(check(*make(), requests, keep()).code(), StatusCode::not_ready);
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].outcome, Outcome::missing);
+    EXPECT_EQ(reports[0].status.code(), StatusCode::io_error);
+    EXPECT_TRUE(reports[0].status.message().starts_with("unreadable: ")) << reports[0].status.message();
+    EXPECT_NE(reports[0].status.message().find(reason), std::string::npos) << reports[0].status.message();
+  };
+  namespace fs = std::filesystem;
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+  expect_unreadable("all users may write it");
+  fs::remove(path);
+  fs::create_directory(path);
+  expect_unreadable(path);
 }
 
 TEST_F(InspectTest, CheckLooksForEveryTargetOfTheDevice) {

@@ -256,5 +256,15 @@ TEST_F(PlanCli, GcRemovesNothingByAPlanThatDoesNotFit) {
   EXPECT_EQ(document(cache({"gc", "--keep-plan", plan, "--any-digest", "--json"}))["removed"].size(), 3u);
 }
 
+TEST_F(PlanCli, ALinkIsNotReplacedByAPlan) {
+  const std::string target = folder_.write("somewhere.json", "as it was"), link = folder_.path("plan.json");
+  std::filesystem::create_symlink(target, link);
+  const ProgramOutput output = warmup(with(shapes(), {"--dry-run", "--plan-out", link}));
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_TRUE(contains(output.err, "it is not replaced")) << output.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_text(target), "as it was");
+}
+
 }  // namespace
 }  // namespace gemvjit::test

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/temp_dir.h"
@@ -377,6 +378,17 @@ TEST(Shapes, OfAFile) {
   EXPECT_EQ(make_cases(request).status().code(), StatusCode::invalid_argument);
   request.shapes_files = {dir.path("none.json")};
   EXPECT_EQ(make_cases(request).status().code(), StatusCode::not_found);
+}
+
+TEST(Table, ALinkIsNotReplacedByATable) {
+  const test::TempDir dir;
+  const std::string target = dir.write("somewhere.json", "as it was"), link = dir.path("sm_90a.json");
+  std::filesystem::create_symlink(target, link);
+  const Status written = TableFile::fresh("sm_90a")->write(link);
+  EXPECT_EQ(written.code(), StatusCode::io_error);
+  EXPECT_THAT(written.message(), HasSubstr("it is not replaced"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(test::read_text(target), "as it was");
 }
 
 }  // namespace

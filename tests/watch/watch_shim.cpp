@@ -1,8 +1,10 @@
 // By LD_PRELOAD in any program: writes a line to the file named by GEMVJIT_WATCH_LOG for each call that opens, makes,
-// renames or removes a file, and for each library that is opened:
+// renames, stamps, cuts or removes a file or changes its mode, and for each library that is opened:
 //
-//   "read PATH", "write PATH" (opened for writing, or made), "change PATH" (mkdir, rename, link, symlink, unlink),
-//   "dlopen NAME"
+//   "read PATH", "write PATH" (opened for writing, or made), "change PATH" (mkdir, rename, link, symlink, unlink,
+//   chmod, truncate), "stamp PATH" (its times), "dlopen NAME"
+//
+// PATH is what the call was given; of one that was given a descriptor, the file's.
 //
 // What the loader and libc do within themselves does not pass here; strace sees that too, where there is one.
 #include <dirent.h>
@@ -42,6 +44,17 @@ void note_open(const char* path, int flags) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
   note(writes ? "write" : "read", path);
 }
+
+// The file of a descriptor.
+struct PathOf {
+  char text[4100];
+  explicit PathOf(int fd) {
+    char link[64];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t size = ::readlink(link, text, sizeof text - 1);
+    text[size < 0 ? 0 : size] = '\0';
+  }
+};
 
 }  // namespace
 
@@ -84,11 +97,12 @@ EXPORT DIR* opendir(const char* path) {
   return real<DIR*(const char*)>("opendir")(path);
 }
 
-#define CHANGE(name, parameters, arguments, path) \
-  EXPORT int name parameters {                    \
-    note("change", path);                         \
-    return real<int parameters>(#name) arguments; \
+#define NOTE(what, name, parameters, arguments, path) \
+  EXPORT int name parameters {                        \
+    note(what, path);                                 \
+    return real<int parameters>(#name) arguments;     \
   }
+#define CHANGE(name, parameters, arguments, path) NOTE("change", name, parameters, arguments, path)
 CHANGE(creat, (const char* path, mode_t mode), (path, mode), path)
 CHANGE(mkdir, (const char* path, mode_t mode), (path, mode), path)
 CHANGE(mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mode), path)
@@ -97,6 +111,20 @@ CHANGE(renameat, (int a, const char* from, int b, const char* to), (a, from, b, 
 CHANGE(link, (const char* from, const char* to), (from, to), to)
 CHANGE(linkat, (int a, const char* from, int b, const char* to, int flags), (a, from, b, to, flags), to)
 CHANGE(symlink, (const char* from, const char* to), (from, to), to)
+CHANGE(renameat2, (int a, const char* from, int b, const char* to, unsigned flags), (a, from, b, to, flags), to)
+CHANGE(symlinkat, (const char* from, int folder, const char* to), (from, folder, to), to)
+CHANGE(mkfifo, (const char* path, mode_t mode), (path, mode), path)
+CHANGE(chmod, (const char* path, mode_t mode), (path, mode), path)
+CHANGE(fchmod, (int fd, mode_t mode), (fd, mode), PathOf(fd).text)
+CHANGE(fchmodat, (int folder, const char* path, mode_t mode, int flags), (folder, path, mode, flags), path)
+CHANGE(truncate, (const char* path, off_t size), (path, size), path)
+CHANGE(truncate64, (const char* path, off64_t size), (path, size), path)
+CHANGE(ftruncate, (int fd, off_t size), (fd, size), PathOf(fd).text)
+CHANGE(ftruncate64, (int fd, off64_t size), (fd, size), PathOf(fd).text)
+CHANGE(rmdir, (const char* path), (path), path)
+NOTE("stamp", utimensat, (int folder, const char* path, const timespec* times, int flags), (folder, path, times, flags),
+     path)
+NOTE("stamp", futimens, (int fd, const timespec* times), (fd, times), PathOf(fd).text)
 CHANGE(unlink, (const char* path), (path), path)
 CHANGE(unlinkat, (int folder, const char* path, int flags), (folder, path, flags), path)
 

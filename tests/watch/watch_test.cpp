@@ -60,9 +60,10 @@ class WatchTest : public RuntimeTest {
   // The file calls that strace saw; false if there is no strace that works here.
   bool strace(const std::string& stage, std::vector<std::string>& calls) {
     const std::string log_file = dir.path("strace_" + stage);
-    const ProgramOutput output = run_program({"/usr/bin/env", "strace", "-f", "-qq", "-e", "trace=file", "-o", log_file,
-                                              LIBRARY_USER, GEMVJIT_LIBRARY, stage},
-                                             environment());
+    const ProgramOutput output =
+        run_program({"/usr/bin/env", "strace", "-f", "-qq", "-e", "trace=file,fchmod,fchown,ftruncate", "-o", log_file,
+                     LIBRARY_USER, GEMVJIT_LIBRARY, stage},
+                    environment());
     if (output.exit_code != 0 || !std::filesystem::exists(log_file)) return false;
     calls = lines_of(read_text(log_file));
     return !calls.empty();
@@ -88,13 +89,15 @@ class WatchTest : public RuntimeTest {
   static std::vector<std::string> changes_seen(const std::vector<std::string>& lines) {
     std::vector<std::string> changes;
     for (const std::string& line : lines) {
-      if (line.starts_with("write ") || line.starts_with("change ")) changes.push_back(line);
+      if (line.starts_with("write ") || line.starts_with("change ") || line.starts_with("stamp "))
+        changes.push_back(line);
     }
     return changes;
   }
   static std::vector<std::string> changes_traced(const std::vector<std::string>& calls) {
     return with(calls, {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", " mkdir", " creat(", " rename", " link", " symlink",
-                        " unlink", " chmod", " fchmodat", " truncate(", " mknod", " utimensat"});
+                        " unlink", " rmdir", " chmod", " fchmod", " fchown", " truncate(", " ftruncate(", " mknod",
+                        " utimensat"});
   }
   static std::string joined(const std::vector<std::string>& lines) {
     std::string all;
@@ -111,6 +114,36 @@ TEST_F(WatchTest, TheWatchSeesWhatWrites) {
   ASSERT_EQ(run_program({"/usr/bin/env", "mkdir", dir.path("made")}, variables).exit_code, 0);
   EXPECT_EQ(changes_seen(lines_of(read_text(dir.path("watch")))),
             std::vector<std::string>{"change " + dir.path("made")});
+}
+
+// Each call that can change a file is seen, by the watch and by what is looked for in strace's lines.
+TEST_F(WatchTest, TheWatchSeesEveryCallThatChangesAFile) {
+  const char* const calls[] = {"mkdir",     "mkdirat",  "link",     "linkat",    "symlink",   "symlinkat", "mkfifo",
+                               "chmod",     "fchmodat", "truncate", "fchmod",    "ftruncate", "rename",    "renameat",
+                               "renameat2", "unlink",   "unlinkat", "utimensat", "futimens"};
+  Environment variables = environment();
+  variables["LD_PRELOAD"] = WATCH_SHIM;
+  variables["GEMVJIT_WATCH_LOG"] = dir.path("watch");
+  std::filesystem::create_directory(dir.path("watched"));
+  const ProgramOutput output = run_program({FILE_CHANGER, dir.path("watched")}, variables);
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const std::string seen = read_text(dir.path("watch"));
+  for (const std::string call : calls) {
+    const bool stamp = call == "utimensat" || call == "futimens";
+    const bool by_descriptor = call == "fchmod" || call == "ftruncate" || call == "futimens";
+    const std::string path =
+        by_descriptor ? std::filesystem::canonical(dir.path("watched")).string() + "/" + call : call;
+    EXPECT_NE(seen.find((stamp ? "stamp " : "change ") + path + "\n"), std::string::npos) << call << " in\n" << seen;
+  }
+
+  const std::string log_file = dir.path("strace_changer");
+  std::filesystem::create_directory(dir.path("traced"));
+  const ProgramOutput traced =
+      run_program({"/usr/bin/env", "strace", "-f", "-qq", "-e", "trace=file,fchmod,fchown,ftruncate", "-o", log_file,
+                   FILE_CHANGER, dir.path("traced")},
+                  environment());
+  if (traced.exit_code != 0 || !std::filesystem::exists(log_file)) GTEST_SKIP() << "no strace that works here";
+  EXPECT_GE(changes_traced(lines_of(read_text(log_file))).size(), std::size(calls));
 }
 
 // B38: opening the library and asking for its version writes nothing and makes no folder; nor does a context, nor
@@ -135,7 +168,7 @@ TEST_F(WatchTest, AWarmRunDoesNotTouchNvrtc) {
   fill_cache();
   const auto seen = watch("warm");
   EXPECT_TRUE(with(seen, {"nvrtc"}).empty()) << joined(with(seen, {"nvrtc"}));
-  EXPECT_EQ(with(seen, {".entry"}).size(), 2u) << "once for the check and once for the warmup\n" + joined(seen);
+  EXPECT_EQ(with(with(seen, {".entry"}), {"read "}).size(), 2u) << "once for the check and once for the warmup\n" + joined(seen);
   std::vector<std::string> traced;
   if (strace("warm", traced)) {
     EXPECT_TRUE(with(traced, {"nvrtc"}).empty()) << joined(with(traced, {"nvrtc"}));
@@ -148,10 +181,16 @@ TEST_F(WatchTest, ALoadAndALaunchLeaveTheDriversCacheAlone) {
   fill_cache();
   const auto seen = watch("warm");
   EXPECT_TRUE(with(seen, {"/.nv", "ComputeCache"}).empty()) << joined(seen);
-  EXPECT_TRUE(changes_seen(seen).empty()) << joined(changes_seen(seen));
+  // The entry's first use is stamped; nothing else is changed.
+  const auto changes = changes_seen(seen);
+  EXPECT_EQ(changes.size(), 1u) << joined(changes);
+  EXPECT_EQ(with(changes, {"stamp " + options.cache_dir}).size(), 1u) << joined(changes);
   std::vector<std::string> traced;
   if (strace("warm", traced)) {
     EXPECT_TRUE(with(traced, {"/.nv", "ComputeCache"}).empty()) << joined(traced);
+    const auto changed = changes_traced(traced);
+    EXPECT_EQ(with(changed, {" utimensat"}).size(), changed.size()) << joined(changed);
+    EXPECT_EQ(changed.size(), 1u) << joined(changed);
   }
   EXPECT_FALSE(std::filesystem::exists(home() + "/.nv"));
 }

@@ -75,6 +75,11 @@ void say(std::string_view text) {
   (void)std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
 
+void print_text(std::string_view text) {
+  const std::string safe = printable_message(text);
+  (void)std::fwrite(safe.data(), 1, safe.size(), stdout);  // run_tool says what could not be written
+}
+
 void complain(const std::string& message) {
   if (!state.complaints.empty()) state.complaints += "\n";
   state.complaints += message;

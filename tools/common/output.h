@@ -1,11 +1,16 @@
-// What a tool says: its result on stdout, everything else on stderr; with --json one document on stdout, for an error
-// as well. Streams and exit code belong to the process, so this is one state for it. Threads: the main one.
+// What a tool says: its result on stdout, everything else on stderr, both with what would steer a terminal escaped;
+// with
+// --json one document on stdout, for an error as well. Streams and exit code belong to the process, so this is one
+// state for it. Threads: the main one.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace gemvjit::tools {
 
@@ -20,6 +25,13 @@ int run_tool(const char* program, int argc, char** argv, const std::function<int
 // to throw as fmt does.
 void say(std::string_view text);
 void complain(const std::string& message);  // an error, to stderr, with the tool's name
+
+// A result for people, to stdout, escaped as say() does. Not for what programs read.
+void print_text(std::string_view text);
+template <typename... Parts>
+void tell(fmt::format_string<Parts...> format, Parts&&... parts) {
+  print_text(fmt::format(format, std::forward<Parts>(parts)...));
+}
 
 // The one document of --json; bytes that are no UTF-8 (in a path) are replaced.
 void print_json(const nlohmann::ordered_json& document);

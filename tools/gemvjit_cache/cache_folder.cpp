@@ -149,16 +149,23 @@ ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>
     return exit_usage;
   }
   max_bytes = options->cache_max_bytes;
-  store = make_size_limited_store(make_dir_store(root, Log::silent()), {.max_bytes = max_bytes}, Log::silent());
+  DirStoreOptions of_folder;
+  of_folder.trust = options->cache_trust;
+  SizeLimit limit;
+  limit.max_bytes = max_bytes;
+  limit.trust = options->cache_trust;
+  store = make_size_limited_store(make_dir_store(root, Log::silent(), of_folder), limit, Log::silent());
   return exit_done;
 }
 
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins) {
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins,
+                      const std::function<void(const ListedEntry&)>& look) {
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::string root = folder.path;
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
   const Status listed = visit_entries(root, [&](ListedEntry entry) {
+    if (look) look(entry);
     if (entry.entry && cubins == Cubins::drop) entry.entry->cubin.bytes = {};
     entries.push_back(std::move(entry));
   });

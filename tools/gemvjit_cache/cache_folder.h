@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,9 +28,11 @@ ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>
 
 // All entries, sorted by path; none if the folder is not there yet and is not one that --cache-dir names.
 // exit_environment, said on stderr, if there is no cache folder or it cannot be read.
-// `drop`: without the cubins, so that never more than one is in memory, for who does not need them.
+// `drop`: without the cubins, so that never more than one is in memory, for who does not need them, or only while
+// `look` sees each entry once, whole.
 enum class Cubins { keep, drop };
-ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins = Cubins::keep);
+ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins = Cubins::keep,
+                      const std::function<void(const ListedEntry&)>& look = nullptr);
 
 // Removes an entry's file. io_error for a folder in its place: whatever is in it, this cache did not put it there.
 Status remove_entry_file(const std::string& path);

@@ -43,8 +43,8 @@ ExitCode show_config(const CacheArguments& arguments) {
     print_json({{"files", settings->files()}, {"options", options}});
     return exit_done;
   }
-  fmt::print("{}", table.text());
-  for (const std::string& file : settings->files()) fmt::print("read {}\n", printable(file));
+  tell("{}", table.text());
+  for (const std::string& file : settings->files()) tell("read {}\n", printable(file));
   return exit_done;
 }
 

@@ -48,7 +48,7 @@ ExitCode write_cubin(const CacheArguments& arguments, const Entry& entry) {
                 {"cubin", arguments.cubin},
                 {"bytes", cubin.size()}});
   } else {
-    fmt::print("{}: {} bytes\n", arguments.cubin, cubin.size());
+    tell("{}: {} bytes\n", arguments.cubin, cubin.size());
   }
   return exit_done;
 }

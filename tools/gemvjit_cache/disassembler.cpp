@@ -71,7 +71,7 @@ class PrivateFile {
       return Status(StatusCode::io_error, fmt::format("cannot make the folder {}: {}", folder, error_text(errno)));
     }
     PrivateFile file(folder);
-    const auto written = publish_file(folder, file_name, bytes.data(), bytes.size(), {.private_mode = true});
+    const auto written = publish_file(folder, file_name, bytes.data(), bytes.size(), {.mode = 0600});
     if (!written) return written.status();
     return file;
   }

@@ -226,24 +226,24 @@ std::string device_text(const ordered_json& device) {
 }
 
 void print_section(const char* title, const ordered_json& section) {
-  fmt::print("{}\n", title);
+  tell("{}\n", title);
   for (const auto& [name, value] : section.items()) {
     if (value.is_null()) continue;
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_boolean()) text = value == true ? "yes" : "no";
     if (name == "targets") text = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
     if (name == "others") {
-      for (const ordered_json& other : value) fmt::print("  not used      {}\n", other.get<std::string>());
+      for (const ordered_json& other : value) tell("  not used      {}\n", other.get<std::string>());
       continue;
     }
     if (name == "free_bytes" || (name == "exists" && section.contains("passed_over"))) continue;
     if (name == "devices") {
       for (const ordered_json& device : value) {
-        fmt::print("  device {}  {}\n", device["ordinal"].get<int>(), device_text(device));
+        tell("  device {}  {}\n", device["ordinal"].get<int>(), device_text(device));
       }
       continue;
     }
-    if (!text.empty()) fmt::print("  {:<12}  {}\n", name, text);
+    if (!text.empty()) tell("  {:<12}  {}\n", name, text);
   }
 }
 
@@ -272,8 +272,8 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_section("NVRTC", report["nvrtc"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);
-    fmt::print("Here kernels can{} be compiled and can{} be launched\n", report["can_compile"] == true ? "" : "not",
-               report["can_launch"] == true ? "" : "not");
+    tell("Here kernels can{} be compiled and can{} be launched\n", report["can_compile"] == true ? "" : "not",
+         report["can_launch"] == true ? "" : "not");
   }
   return report["usable"] == true ? exit_done : exit_environment;
 }

@@ -130,7 +130,7 @@ ordered_json examine_layers(const CacheArguments& arguments) {
 }
 
 void print_layers(const ordered_json& layers) {
-  fmt::print("Layers, in the order they are asked\n");
+  tell("Layers, in the order they are asked\n");
   for (const ordered_json& layer : layers) {
     std::string text = fmt::format("  {}: {}, from {}", layer["path"].get<std::string>(),
                                    layer["kind"].get<std::string>(), layer["named_by"].get<std::string>());
@@ -146,8 +146,8 @@ void print_layers(const ordered_json& layers) {
     }
     if (!layer["file_system"].is_null()) text += fmt::format(" on {}", layer["file_system"].get<std::string>());
     if (layer["problem"] != "") text += fmt::format(": {}", layer["problem"].get<std::string>());
-    fmt::print("{}\n", text);
-    if (layer["warning"] != "") fmt::print("    warning: {}\n", layer["warning"].get<std::string>());
+    tell("{}\n", text);
+    if (layer["warning"] != "") tell("    warning: {}\n", layer["warning"].get<std::string>());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "src/runtime/build_locks.h"
 #include "src/runtime/options.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
 
@@ -14,7 +15,9 @@ namespace gemvjit::tools {
 nlohmann::ordered_json examine_locks(const CacheArguments& arguments) {
   const CacheFolder cache = choose_cache_folder(arguments);
   const std::string runtime_dir = process_environment()("XDG_RUNTIME_DIR").value_or("");
-  const LockFolderReport report = examine_lock_folder(runtime_dir, cache.path, ::geteuid());
+  const auto options = resolve_options({}, tool_environment());
+  const LockFolderReport report =
+      examine_lock_folder(runtime_dir, cache.path, ::geteuid(), options ? options->cache_trust : CacheTrust::owner);
   nlohmann::ordered_json section{{"path", nullptr}, {"named_by", nullptr}};
   if (!report.path.empty()) {
     section["path"] = report.path;

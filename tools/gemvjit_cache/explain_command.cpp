@@ -104,18 +104,17 @@ ordered_json nearest_json(const NearestEntry& nearest) {
 
 void print_nearest(const NearestEntry& nearest) {
   if (nearest.listed == nullptr) {
-    fmt::print("no layer has a whole entry\n");
+    tell("no layer has a whole entry\n");
     return;
   }
   const Entry& entry = *nearest.listed->entry;
-  fmt::print("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
-  fmt::print("first differing field: {}\n", first_difference_text(nearest.nearest));
+  tell("nearest entry: {} ({})\n", entry.id.key.text(), nearest.listed->path);
+  tell("first differing field: {}\n", first_difference_text(nearest.nearest));
   std::vector<std::string> others;
   const std::vector<Difference>& all = nearest.nearest.differences;
   for (std::size_t i = 1; i < all.size(); ++i) others.push_back(all[i].field);
-  if (!others.empty()) fmt::print("also differ: {}\n", fmt::join(others, ", "));
-  fmt::print("compiled by {}, which plays no part in whether an entry is found\n",
-             printable(entry.cubin.compiler_version));
+  if (!others.empty()) tell("also differ: {}\n", fmt::join(others, ", "));
+  tell("compiled by {}, which plays no part in whether an entry is found\n", printable(entry.cubin.compiler_version));
 }
 
 struct Verdict {
@@ -130,15 +129,17 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
   const std::string in_bundle = "#" + id.key.arch.text() + "/" + entry_file_name(id);
   for (const Layer& layer : layers) {
     for (const ListedEntry& listed : layer.entries) {
-      if (listed.entry && listed.entry->id == id) {
-        const Status safe =
-            layer.kind == "bundle"
-                ? Status::ok()
-                : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
-        if (!safe) {
-          verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
-          continue;
-        }
+      const bool is_called_so = listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle);
+      const bool is_it = listed.entry && listed.entry->id == id;
+      const Status safe =
+          layer.kind == "bundle" || !(is_it || is_called_so)
+              ? Status::ok()
+              : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
+      if (!safe) {  // a layer's list has looked, too, and holds no entry then
+        verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
+        continue;
+      }
+      if (is_it) {
         if (const Status trusted = signatures.check(*listed.entry); !trusted) {
           verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, trusted.message()));
           continue;
@@ -149,7 +150,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
         verdict.compiler = listed.entry->cubin.compiler_version;
         return verdict;
       }
-      if (!listed.entry && (listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle))) {
+      if (!listed.entry && is_called_so) {
         verdict.damaged.push_back(fmt::format("{}: {}", listed.path, listed.problem.message()));
       }
     }
@@ -169,15 +170,15 @@ ordered_json layers_json(const std::vector<Layer>& layers) {
 }
 
 void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
-  fmt::print("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
+  tell("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
   for (const auto* problems : {&verdict.damaged, &verdict.untrusted}) {
-    for (const std::string& problem : *problems) fmt::print("not used: {}\n", problem);
+    for (const std::string& problem : *problems) tell("not used: {}\n", problem);
   }
   if (verdict.result == "hit") {
-    fmt::print("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
+    tell("layer {}\npath {}\ncompiled by {}\n", verdict.layer, verdict.path, printable(verdict.compiler));
   }
   for (const Layer& layer : layers) {
-    if (!layer.problem.empty()) fmt::print("layer passed over: {}\n", layer.problem);
+    if (!layer.problem.empty()) tell("layer passed over: {}\n", layer.problem);
   }
 }
 

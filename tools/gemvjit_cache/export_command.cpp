@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/bundle.h"
+#include "cache/entry_files.h"
+#include "cache/layout.h"
 #include "tools/common/human_units.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -22,7 +24,7 @@ bool is_of_target(const ListedEntry& listed, const std::string& arch) {
 
 // The whole entries that the names and the target select, each once.
 ExitCode choose_entries(const CacheArguments& arguments, const std::vector<ListedEntry>& entries,
-                        std::vector<const Entry*>& chosen) {
+                        std::vector<EntryId>& chosen) {
   std::vector<const ListedEntry*> selected;
   for (const std::string& selector : arguments.selectors) {
     if (const ExitCode code = select_entries(entries, selector, selected); code != exit_done) return code;
@@ -32,11 +34,11 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
       if (listed.entry) selected.push_back(&listed);
     }
   }
-  std::map<std::string, const Entry*> by_path;
+  std::map<std::string, const EntryId*> by_path;
   for (const ListedEntry* listed : selected) {
-    if (is_of_target(*listed, arguments.arch)) by_path[listed->path] = &*listed->entry;
+    if (is_of_target(*listed, arguments.arch)) by_path[listed->path] = &listed->entry->id;
   }
-  for (const auto& [path, entry] : by_path) chosen.push_back(entry);
+  for (const auto& [path, id] : by_path) chosen.push_back(*id);
   if (!chosen.empty()) return exit_done;
   complain(fmt::format("no entry to export{}; nothing was written",
                        arguments.arch.empty() ? "" : " of target " + printable(arguments.arch)));
@@ -58,7 +60,8 @@ struct LeftOut {
   bool some_damaged = false;
   ExitCode code() const { return some_damaged ? exit_entry_damaged : all.empty() ? exit_done : exit_not_trusted; }
 };
-ExitCode leave_out(const CacheArguments& arguments, const Signatures& signatures, std::vector<ListedEntry>& entries,
+using Verdicts = std::map<std::string, Status>;  // what check_signature said, by the entry's path
+ExitCode leave_out(const CacheArguments& arguments, const Verdicts& verdicts, std::vector<ListedEntry>& entries,
                    LeftOut& left_out) {
   std::vector<const ListedEntry*> named;
   for (const std::string& selector : arguments.selectors) {
@@ -66,7 +69,7 @@ ExitCode leave_out(const CacheArguments& arguments, const Signatures& signatures
   }
   for (const ListedEntry* listed : named) {
     if (!is_of_target(*listed, arguments.arch)) continue;
-    if (const Status trusted = check_signature(signatures, *listed->entry); !trusted) {
+    if (const Status& trusted = verdicts.at(listed->path); !trusted) {
       complain(fmt::format("{}: {}; nothing was written", listed->path, trusted.message()));
       return exit_not_trusted;
     }
@@ -75,7 +78,7 @@ ExitCode leave_out(const CacheArguments& arguments, const Signatures& signatures
   for (ListedEntry& listed : entries) {
     if (!is_of_target(listed, arguments.arch)) continue;
     if (listed.entry) {
-      listed.problem = check_signature(signatures, *listed.entry);
+      listed.problem = verdicts.at(listed.path);
       if (listed.problem) continue;
       listed.entry.reset();
     } else {
@@ -87,17 +90,21 @@ ExitCode leave_out(const CacheArguments& arguments, const Signatures& signatures
   return exit_done;
 }
 
-// The bundle, and where there is a key its entries too, signed by it.
-Result<WrittenBundle> write(const std::string& file, std::vector<const Entry*> chosen, const Signatures& signatures) {
-  if (!signatures.has_signing_key()) return write_bundle(file, std::move(chosen));
-  std::vector<Entry> with_signature;
-  with_signature.reserve(chosen.size());  // the pointers stay what they are
-  for (const Entry*& entry : chosen) {
-    GEMVJIT_TRY_ASSIGN(Entry made, signatures.sign(*entry));
-    with_signature.push_back(std::move(made));
-    entry = &with_signature.back();
-  }
-  return write_bundle(file, std::move(chosen), [&](const Bytes& message) { return signatures.sign(message); });
+// The bundle, and where there is a key its entries too, signed by it. Read and examined once more, one by one: not all
+// need fit into memory.
+Result<WrittenBundle> write(const std::string& file, const std::string& root, const std::vector<EntryId>& chosen,
+                            const Signatures& signatures) {
+  const bool sign = signatures.has_signing_key();
+  const auto load = [&](const EntryId& id) -> Result<Entry> {
+    const std::string path = entry_path(root, id);
+    Result<Entry> entry = load_entry_file(path);
+    if (!entry) return with_path(path, entry.status());
+    if (const Status trusted = check_signature(signatures, *entry); !trusted) return with_path(path, trusted);
+    return sign ? signatures.sign(std::move(entry).value()) : std::move(entry);
+  };
+  SignMessage sign_bundle;
+  if (sign) sign_bundle = [&](const Bytes& message) { return signatures.sign(message); };
+  return write_bundle(file, chosen, load, sign_bundle);
 }
 
 }  // namespace
@@ -109,17 +116,23 @@ ExitCode export_entries(const CacheArguments& arguments) {
       return exit_usage;
     }
   }
-  std::vector<ListedEntry> entries;
-  if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  CacheFolder folder;
+  if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
+  std::vector<ListedEntry> entries;
+  Verdicts verdicts;
+  const auto examine = [&](const ListedEntry& listed) {
+    if (listed.entry) verdicts[listed.path] = check_signature(*signatures, *listed.entry);
+  };
+  if (const ExitCode code = load_entries(arguments, entries, Cubins::drop, examine); code != exit_done) return code;
   LeftOut left_out;
-  if (const ExitCode code = leave_out(arguments, *signatures, entries, left_out); code != exit_done) return code;
-  std::vector<const Entry*> chosen;
+  if (const ExitCode code = leave_out(arguments, verdicts, entries, left_out); code != exit_done) return code;
+  std::vector<EntryId> chosen;
   if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) {
     return code == exit_nothing_found && !left_out.all.empty() ? left_out.code() : code;
   }
-  const auto written = write(arguments.file, std::move(chosen), *signatures);
+  const auto written = write(arguments.file, folder.path, chosen, *signatures);
   if (!written) {
     complain(written.status().message());
     return written.status().code() == StatusCode::io_error ? exit_cache_not_writable : exit_environment;
@@ -133,8 +146,8 @@ ExitCode export_entries(const CacheArguments& arguments) {
                 {"signed_by", signer.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(signer)},
                 {"left_out", left_out.all}});
   } else {
-    fmt::print("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written->entries, human_bytes(written->bytes),
-               to_hex(written->sha256), signer.empty() ? "" : ", signed by " + signer);
+    tell("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written->entries, human_bytes(written->bytes),
+         to_hex(written->sha256), signer.empty() ? "" : ", signed by " + signer);
   }
   return left_out.code();
 }

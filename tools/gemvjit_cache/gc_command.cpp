@@ -9,7 +9,9 @@
 
 #include "cache/layout.h"
 #include "cache/size_limit.h"
+#include "src/runtime/options.h"
 #include "tools/cache_view/plan_file.h"
+#include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
@@ -107,6 +109,7 @@ ExitCode collect_entries(const CacheArguments& arguments) {
   }
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
+  if (const auto options = resolve_options({}, tool_environment()); options) request.trust = options->cache_trust;
   const auto collected = collect_garbage(folder.path, request);
   if (!collected) {
     complain(collected.status().message());
@@ -132,9 +135,9 @@ ExitCode collect_entries(const CacheArguments& arguments) {
                 {"failed", failed}});
     return code;
   }
-  for (const CachedFile& file : collected->removed) fmt::print("{} {}\n", done, file.path);
-  fmt::print("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes,
-             done, collected->kept, collected->kept_bytes);
+  for (const CachedFile& file : collected->removed) tell("{} {}\n", done, file.path);
+  tell("{} entries of {} bytes {}, {} of {} bytes kept\n", collected->removed.size(), collected->removed_bytes, done,
+       collected->kept, collected->kept_bytes);
   return code;
 }
 

@@ -104,8 +104,8 @@ ExitCode import_entries(const CacheArguments& arguments) {
                 {"differs", outcome.differs},
                 {"failed", outcome.failed}});
   } else {
-    fmt::print("{} entries imported into {}, {} were there; the bundle is {}\n", outcome.imported, folder.path,
-               outcome.kept, signer.text());
+    tell("{} entries imported into {}, {} were there; the bundle is {}\n", outcome.imported, folder.path, outcome.kept,
+         signer.text());
   }
   return outcome.failed.empty() ? exit_done : exit_cache_not_writable;
 }

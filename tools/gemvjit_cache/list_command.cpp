@@ -32,15 +32,15 @@ void print_table(const std::vector<ListedEntry>& entries) {
                    human_bytes(facts.spill_bytes()), fmt::format("{} ms", facts.compile_ms),
                    human_age(facts.age_seconds)});
   }
-  if (!table.empty()) fmt::print("{}", table.text());
+  if (!table.empty()) tell("{}", table.text());
   for (const ListedEntry& listed : entries) {
     if (listed.entry) continue;
-    fmt::print("{} {}: {}\n", state_of(listed) == EntryState::damaged ? "DAMAGED" : "UNREADABLE", listed.path,
-               listed.problem.message());
+    tell("{} {}: {}\n", state_of(listed) == EntryState::damaged ? "DAMAGED" : "UNREADABLE", listed.path,
+         listed.problem.message());
   }
   const EntryCounts counts = count_states(entries);
-  fmt::print("{} entries, {} damaged, {} unreadable, {}\n", counts.whole, counts.damaged, counts.unreadable,
-             human_bytes(bytes));
+  tell("{} entries, {} damaged, {} unreadable, {}\n", counts.whole, counts.damaged, counts.unreadable,
+       human_bytes(bytes));
 }
 
 }  // namespace

@@ -40,12 +40,12 @@ ExitCode remove_entries(const CacheArguments& arguments) {
       continue;
     }
     removed.push_back(path);
-    if (!arguments.json) fmt::print("removed {}\n", path);
+    if (!arguments.json) tell("removed {}\n", path);
   }
   if (arguments.json) {
     print_json({{"removed", removed}, {"failed", failed}});
   } else {
-    fmt::print("{} entries removed\n", removed.size());
+    tell("{} entries removed\n", removed.size());
   }
   return failed.empty() ? exit_done : exit_cache_not_writable;
 }

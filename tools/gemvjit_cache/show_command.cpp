@@ -23,7 +23,7 @@ std::string utc_time(std::int64_t unix_seconds) {
 }
 
 void print_facts(const EntryFacts& facts, const SignatureFacts& signature) {
-  const auto line = [](const char* name, const std::string& value) { fmt::print("{:<18} {}\n", name, value); };
+  const auto line = [](const char* name, const std::string& value) { tell("{:<18} {}\n", name, value); };
   line("key", facts.key);
   line("digest", facts.digest);
   line("family", facts.family);
@@ -73,7 +73,7 @@ ExitCode show_entry(const CacheArguments& arguments) {
     return exit_done;
   }
   for (const ListedEntry* listed : selected) {
-    if (listed != selected.front()) fmt::print("\n");
+    if (listed != selected.front()) tell("\n");
     print_facts(entry_facts(*listed), signatures->examine(*listed->entry));
   }
   return exit_done;

@@ -56,7 +56,7 @@ ExitCode sign_entries(const CacheArguments& arguments) {
   if (arguments.json) {
     print_json({{"key_id", id}, {"signed", signed_paths}, {"failed", failed}});
   } else {
-    fmt::print("{} entries signed by {}\n", signed_paths.size(), id);
+    tell("{} entries signed by {}\n", signed_paths.size(), id);
   }
   if (!failed.empty()) return exit_cache_not_writable;
   return left_out == 0 ? exit_done : exit_entry_damaged;

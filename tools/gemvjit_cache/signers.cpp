@@ -50,7 +50,7 @@ std::size_t report_signatures(const std::vector<ListedEntry>& entries, const Sig
     if (!is_bad && (!signatures.asks_for_entries() || facts.is_trusted())) continue;
     ++refused;
     if (is_bad) wrong.push_back(listed.path);
-    if (print) fmt::print("NOT TRUSTED {}: {}\n", listed.path, text);
+    if (print) tell("NOT TRUSTED {}: {}\n", listed.path, text);
   }
   ordered_json counts = ordered_json::array();
   for (const auto& [text, signer] : signers) {
@@ -58,7 +58,7 @@ std::size_t report_signatures(const std::vector<ListedEntry>& entries, const Sig
     row["entries"] = signer.second;
     counts.push_back(std::move(row));
     const bool only_unsigned = signers.size() == 1 && signer.first.state == SignatureState::none;
-    if (print && !only_unsigned) fmt::print("{} entries: {}\n", signer.second, text);
+    if (print && !only_unsigned) tell("{} entries: {}\n", signer.second, text);
   }
   document["signatures"] = {{"policy", signature_policy_name(signatures.options().policy)},
                             {"not_trusted", refused},
@@ -91,20 +91,19 @@ ordered_json examine_signatures() {
 }
 
 void print_signatures(const ordered_json& report) {
-  fmt::print("Signatures\n");
-  if (!report["policy"].is_null()) fmt::print("  {:<12}  {}\n", "policy", report["policy"].get<std::string>());
+  tell("Signatures\n");
+  if (!report["policy"].is_null()) tell("  {:<12}  {}\n", "policy", report["policy"].get<std::string>());
   const auto folders = report["trust_dirs"].get<std::vector<std::string>>();
-  if (!folders.empty()) fmt::print("  {:<12}  {}\n", "trust_dirs", fmt::join(folders, ", "));
+  if (!folders.empty()) tell("  {:<12}  {}\n", "trust_dirs", fmt::join(folders, ", "));
   for (const ordered_json& key : report["keys"]) {
-    fmt::print("  {:<12}  {} ({})\n", "trusted key", key["key_id"].get<std::string>(),
-               key["key_file"].get<std::string>());
+    tell("  {:<12}  {} ({})\n", "trusted key", key["key_id"].get<std::string>(), key["key_file"].get<std::string>());
   }
   if (!report["signing_key"].is_null()) {
     const std::string id = report["signing_key_id"].is_null() ? "" : report["signing_key_id"].get<std::string>() + " ";
-    fmt::print("  {:<12}  {}({})\n", "signing key", id, report["signing_key"].get<std::string>());
+    tell("  {:<12}  {}({})\n", "signing key", id, report["signing_key"].get<std::string>());
   }
   for (const ordered_json& problem : report["problems"]) {
-    fmt::print("  {:<12}  {}\n", "problem", problem.get<std::string>());
+    tell("  {:<12}  {}\n", "problem", problem.get<std::string>());
   }
 }
 

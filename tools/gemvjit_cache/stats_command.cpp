@@ -88,10 +88,10 @@ ExitCode show_stats(const CacheArguments& arguments) {
   };
   for (const auto& [name, group] : groups) row(name.first, name.second, group);
   row("all", "", all);
-  fmt::print("cache {}\n{}damaged {}, unreadable {}\nin quarantine {} ({}), evicted in the last ten minutes {}\n",
-             folder, table.text(), counts.damaged, counts.unreadable, history.quarantine.files,
-             human_bytes(history.quarantine.bytes), history.recent_evictions);
-  for (const std::string& compiler : compilers) fmt::print("compiled by {}\n", compiler);
+  tell("cache {}\n{}damaged {}, unreadable {}\nin quarantine {} ({}), evicted in the last ten minutes {}\n", folder,
+       table.text(), counts.damaged, counts.unreadable, history.quarantine.files, human_bytes(history.quarantine.bytes),
+       history.recent_evictions);
+  for (const std::string& compiler : compilers) tell("compiled by {}\n", compiler);
   return exit_done;
 }
 

@@ -29,7 +29,7 @@ Repair remove_damaged(const std::vector<ListedEntry>& entries, bool print) {
       continue;
     }
     repair.removed.push_back(listed.path);
-    if (print) fmt::print("removed {}\n", listed.path);
+    if (print) tell("removed {}\n", listed.path);
   }
   return repair;
 }
@@ -51,7 +51,7 @@ ExitCode verify_entries(const CacheArguments& arguments) {
     removable = removable || (is_damaged && note.empty());
     (is_damaged ? damaged : unreadable).push_back(problem_json(listed));
     if (!arguments.json) {
-      fmt::print("{} {}: {}{}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message(), note);
+      tell("{} {}: {}{}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message(), note);
     }
   }
   ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},
@@ -71,9 +71,8 @@ ExitCode verify_entries(const CacheArguments& arguments) {
   if (arguments.json) {
     print_json(document);
   } else {
-    fmt::print("{} entries checked, {} whole, {} damaged, {} unreadable{}\n", entries.size(), counts.whole,
-               counts.damaged, counts.unreadable,
-               removable && !arguments.repair ? "; gemvjit-cache rm --damaged removes damaged files" : "");
+    tell("{} entries checked, {} whole, {} damaged, {} unreadable{}\n", entries.size(), counts.whole, counts.damaged,
+         counts.unreadable, removable && !arguments.repair ? "; gemvjit-cache rm --damaged removes damaged files" : "");
   }
   if (counts.damaged - repair.removed.size() + deep.damaged + deep.differing > 0) return exit_entry_damaged;
   if (not_trusted + deep.not_trusted > 0) return exit_not_trusted;

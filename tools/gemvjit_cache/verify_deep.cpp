@@ -62,18 +62,18 @@ ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool pr
     (is_damaged ? damaged : unreadable).push_back(problem_json(listed));
     ++(is_damaged ? result.damaged : result.unreadable);
     if (print) {
-      fmt::print("{} {}: {}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message());
+      tell("{} {}: {}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message());
     }
   }
   if (view.problem.code() == StatusCode::unsupported) {
     ++result.not_trusted;
-    if (print) fmt::print("NOT TRUSTED {}\n", view.problem.message());
+    if (print) tell("NOT TRUSTED {}\n", view.problem.message());
   } else if (!view.problem) {
     ++(view.problem.code() == StatusCode::entry_damaged ? result.damaged : result.unreadable);
-    if (print) fmt::print("LAYER OF NO USE {}: {}\n", view.path, view.problem.message());
+    if (print) tell("LAYER OF NO USE {}: {}\n", view.path, view.problem.message());
   } else if (print) {
-    fmt::print("layer {} ({}): {} entries checked, {} whole\n", view.path, view.kind(), entries.size(),
-               count_states(entries).whole);
+    tell("layer {} ({}): {} entries checked, {} whole\n", view.path, view.kind(), entries.size(),
+         count_states(entries).whole);
   }
   ordered_json report{{"path", view.path},
                       {"kind", view.kind()},
@@ -82,15 +82,10 @@ ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool pr
                       {"damaged", damaged},
                       {"unreadable", unreadable},
                       {"problem", view.problem.message()}};
-  // A wrong signature is said under each policy, once.
+  // Also of one that is refused for it.
   report["signature"] = nullptr;
-  if (const auto bundle = Bundle::open(view.path); bundle && view.kind() == std::string_view("bundle")) {
-    const SignatureFacts facts = signatures.examine(**bundle);
-    report["signature"] = signature_json(facts);
-    if (facts.state == SignatureState::bad) {
-      ++result.not_trusted;
-      if (print) fmt::print("NOT TRUSTED {}: {}\n", view.path, facts.text());
-    }
+  if (view.problem.code() == StatusCode::unsupported || view.kind() == std::string_view("bundle")) {
+    if (const auto bundle = Bundle::open(view.path)) report["signature"] = signature_json(signatures.examine(**bundle));
   }
   result.not_trusted += report_signatures(entries, signatures, print, report);
   return report;
@@ -110,8 +105,8 @@ DeepResult verify_layers(const std::vector<ListedEntry>& local, const Signatures
   result.differing = document["differs"].size();
   if (print) {
     for (const ordered_json& one : document["differs"]) {
-      fmt::print("DIFFERS {} of {}:\n", one["key"].get<std::string>(), one["compiler"].get<std::string>());
-      for (const ordered_json& path : one["paths"]) fmt::print("  {}\n", path.get<std::string>());
+      tell("DIFFERS {} of {}:\n", one["key"].get<std::string>(), one["compiler"].get<std::string>());
+      for (const ordered_json& path : one["paths"]) tell("  {}\n", path.get<std::string>());
     }
   }
   return result;

@@ -239,6 +239,7 @@ std::string TableFile::text() const {
 Status TableFile::write(const std::string& path) const {
   const std::string content = text();
   const auto [folder, name] = split_path(path);
+  GEMVJIT_TRY(check_replaceable(path));
   return publish_file(folder, name, content.data(), content.size());
 }
 

@@ -15,9 +15,12 @@
 namespace gemvjit::tools {
 namespace {
 
+// A file that cannot be read is as good as none.
 bool is_missing(const KernelResult& result) {
   return result.outcome == GEMVJIT_OUTCOME_MISSING && result.status != GEMVJIT_ENTRY_DAMAGED;
 }
+
+bool is_unreadable(const KernelResult& result) { return result.status == GEMVJIT_IO_ERROR; }
 
 bool is_below(const std::string& path, const std::string& folder) {
   return !folder.empty() && path.size() > folder.size() && path.starts_with(folder) &&
@@ -30,7 +33,7 @@ void explain_misses(const std::string& root, std::vector<KernelResult>& results)
   if (std::none_of(results.begin(), results.end(), is_missing)) return;
   const std::vector<KnownEntry> entries = list_known_entries(root);
   for (KernelResult& result : results) {
-    if (!is_missing(result)) continue;
+    if (!is_missing(result) || is_unreadable(result)) continue;
     const auto key = KernelKey::parse(result.key);
     const auto digest = parse_digest(result.digest);
     if (!key || !digest) continue;
@@ -51,6 +54,10 @@ std::string misses_text(const std::vector<KernelResult>& results) {
   for (const KernelResult& result : results) {
     if (!is_missing(result)) continue;
     text += fmt::format("missing {}: ", result.key);
+    if (is_unreadable(result)) {
+      text += result.error + "\n";
+      continue;
+    }
     text += result.nearest
                 ? fmt::format("nearest {}, first differing field {}\n", result.nearest->key, result.nearest->difference)
                 : "no entry is there\n";

@@ -107,8 +107,8 @@ Plan plan_of(gemvjit_context* context, const ProblemList& list) {
 ExitCode write_plan_file(const std::string& path, const Plan& plan, std::string& error) {
   const std::string text = write_plan(plan);
   const auto [folder, name] = split_path(path);
-  const Status written = name.empty() ? Status(StatusCode::io_error, "it names a folder")
-                                      : publish_file(folder, name, text.data(), text.size());
+  Status written = name.empty() ? Status(StatusCode::io_error, "it names a folder") : check_replaceable(path);
+  if (written) written = publish_file(folder, name, text.data(), text.size());
   if (written) return exit_done;
   error = fmt::format("plan {} cannot be written: {}", printable(path), written.message());
   return exit_environment;

@@ -250,10 +250,9 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
     if (!list.models.empty()) document["models"] = list.models;
     print_json(document);
   } else {
-    fmt::print("{}{}{}; cache {}\n", results.table(),
-               options.mode == WarmupMode::check ? misses_text(results.all()) : "", results.summary(seconds),
-               folder.empty() ? "in memory only" : folder);
-    if (forecast) fmt::print("{}", forecast_text(*forecast));
+    tell("{}{}{}; cache {}\n", results.table(), options.mode == WarmupMode::check ? misses_text(results.all()) : "",
+         results.summary(seconds), folder.empty() ? "in memory only" : folder);
+    if (forecast) tell("{}", forecast_text(*forecast));
   }
   std::fflush(stdout);
 }

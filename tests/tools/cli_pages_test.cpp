@@ -107,7 +107,9 @@ TEST(CliPages, BashCompletesOptionsValuesAndCommands) {
   for (const std::string& tool : kTools) {
     const std::vector<std::string> replies = completed_by_bash(tool, {tool, "--"});
     for (const std::string& option : options_of(run_program({tool_path(tool), "--help"}).out)) {
-      if (option.starts_with("--")) EXPECT_TRUE(has(replies, option)) << tool << " " << option;
+      if (option.starts_with("--")) {
+        EXPECT_TRUE(has(replies, option)) << tool << " " << option;
+      }
     }
     EXPECT_FALSE(has(replies, "--dump-cli")) << "for the build alone";
   }

@@ -165,6 +165,8 @@ TEST_F(Manners, MistypedWordsAreAnsweredWithWhatWasPerhapsMeant) {
                {{"--model", "x", "--engine", "vlm"}, "did you mean vllm?"},
                {{"--shape", "64x64", "--pdl", "bth"}, "did you mean both?"},
                {{"--shape", "64x64:nvpf4"}, "did you mean nvfp4?"},
+               {{"--shape", "64x64", "--arch", "sn_90a"}, "did you mean sm_90a?"},
+               {{"--shape", "64x64", "--arch", "ntaive"}, "did you mean native?"},
                {{"--shape", "64x64", "--progress=jsno"}, "did you mean json?"},
                {{"--shape", "64x64", "--color=alway"}, "did you mean always?"}};
   for (const auto& c : cases) {

@@ -110,7 +110,7 @@ TEST(Suggestion, NamesTheNearestWordIfOneIsNear) {
   EXPECT_EQ(nearest_word("", words), "");
   EXPECT_EQ(nearest_word(std::string(1000, 'x'), words), "");
   EXPECT_EQ(nearest_word("z", {"y"}), "") << "of one letter nothing would be left";
-  EXPECT_EQ(did_you_mean("vlm", words), "; did you mean vllm?");
+  EXPECT_EQ(did_you_mean("vlm", words), " (did you mean vllm?)");
   EXPECT_EQ(did_you_mean("qqqqqq", words), "");
 }
 

@@ -79,6 +79,8 @@ inline CliPage page_of(const CLI::App& app) {
     }
     page.options.push_back(std::move(one));
   }
+  std::stable_partition(page.options.begin(), page.options.end(),
+                        [](const CliOption& one) { return one.is_positional(); });
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     page.commands.push_back(page_of(*command));
   }

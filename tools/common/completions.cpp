@@ -59,6 +59,16 @@ std::vector<std::string> option_words(const CliPage& page) {
   return words;
 }
 
+// A command's with those of all that it may be followed by.
+CliPage with_common(const CliPage& page, const CliPage& command) {
+  CliPage all = command;
+  const std::vector<std::string> own = option_words(command);
+  for (const CliOption& option : page.options) {
+    if (std::find(own.begin(), own.end(), option.names.front()) == own.end()) all.options.push_back(option);
+  }
+  return all;
+}
+
 std::vector<std::string> command_names(const CliPage& page) {
   std::vector<std::string> names;
   for (const CliPage& command : page.commands) names.push_back(command.name);
@@ -170,10 +180,11 @@ std::string bash_completion(const CliPage& page) {
   const std::string function = "_" + identifier(page.name);
   std::string script = fmt::format(
       "# bash completion of {0}, made from its command line.\n{1}() {{\n"
-      "  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= word i\n  COMPREPLY=()\n"
+      "  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command='' words files{2}\n  "
+      "COMPREPLY=()\n"
       // "--option=value" comes as three words, since = parts them.
       "  if [[ $cur == \"=\" ]]; then cur=; elif [[ $prev == \"=\" ]]; then prev=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n",
-      page.name, function);
+      page.name, function, page.commands.empty() ? "" : " word i");
   if (!page.commands.empty()) {
     script += fmt::format(
         "  for ((i = 1; i < COMP_CWORD; i++)); do\n    word=${{COMP_WORDS[i]}}\n    case $word in\n"
@@ -185,8 +196,7 @@ std::string bash_completion(const CliPage& page) {
   script += bash_values(page, "*") + "  esac\n  case $command in\n";
   for (const CliPage& command : page.commands) {
     script += fmt::format("    {}) words='{}'; files={} ;;\n", command.name,
-                          joined(option_words(command), " ") + " " + joined(option_words(page), " "),
-                          takes_files(command) ? 1 : 0);
+                          joined(option_words(with_common(page, command)), " "), takes_files(command) ? 1 : 0);
   }
   std::vector<std::string> first = option_words(page);
   for (const std::string& name : command_names(page)) first.push_back(name);
@@ -196,9 +206,6 @@ std::string bash_completion(const CliPage& page) {
       "  if ((files)) && [[ $cur != -* ]]; then\n    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
       "    compopt -o filenames 2>/dev/null\n  fi\n}}\ncomplete -F {} {}\n",
       joined(first, " "), function, page.name);
-  // Not to leak into the shell that completes.
-  const std::string_view locals = " command= word i\n";
-  script.replace(script.find(locals), locals.size(), " command= word words files i\n");
   return script;
 }
 
@@ -221,8 +228,7 @@ std::string zsh_completion(const CliPage& page) {
   script += "    )\n    _describe command commands ;;\n  arguments)\n    case $line[1] in\n";
   for (const CliPage& command : page.commands) {
     script += fmt::format("    {})\n    _arguments -s -S \\\n", command.name);
-    add_zsh_options(command, script);
-    add_zsh_options(page, script);
+    add_zsh_options(with_common(page, command), script);
     script += "    && return 0 ;;\n";
   }
   return script + "    esac ;;\nesac\n";

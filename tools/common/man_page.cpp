@@ -93,6 +93,8 @@ std::string man_page(const CliPage& page) {
   const std::string first_sentence = page.text.substr(0, page.text.find('\n'));
   std::string summary = first_sentence;
   while (summary.ends_with('.')) summary.pop_back();
+  if (!summary.empty() && summary[0] >= 'A' && summary[0] <= 'Z')
+    summary[0] = static_cast<char>(summary[0] - 'A' + 'a');
   std::string roff =
       fmt::format(".TH {} 1 \"\" \"gemvjit {}\" \"gemvjit\"\n", upper_case(roff_text(page.name)), page.version);
   roff += fmt::format(".SH NAME\n{} \\- {}\n", roff_text(page.name), roff_text(summary));

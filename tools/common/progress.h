@@ -28,8 +28,8 @@ struct ProgressState {
   std::size_t done = 0, total = 0;  // total 0: not known
   double seconds = 0;               // since the beginning
   bool by_rate = true;              // time left from the rate so far; else `left`
-  std::optional<double> left;       // seconds; nullopt: unknown
-  std::string last;                 // what was finished last, perhaps ""
+  std::optional<double> left{};     // seconds; nullopt: unknown
+  std::string last{};               // what was finished last, perhaps ""
 };
 // "12/96 kernels  12%  2.0/s  ETA 25.0 s", without by_rate "12/96 kernels  12%  6.0 s  ETA 25.0 s".
 std::string progress_text(const ProgressState& state);

@@ -54,7 +54,7 @@ std::string nearest_word(std::string_view mistyped, const std::vector<std::strin
 
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {
   const std::string word = nearest_word(mistyped, words);
-  return word.empty() ? "" : fmt::format("; did you mean {}?", word);
+  return word.empty() ? "" : fmt::format(" (did you mean {}?)", word);
 }
 
 }  // namespace gemvjit::tools

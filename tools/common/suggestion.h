@@ -15,7 +15,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // letters. Of several that are as near the first.
 std::string nearest_word(std::string_view mistyped, const std::vector<std::string>& words);
 
-// "; did you mean WORD?", or "".
+// " (did you mean WORD?)", or "".
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
 
 }  // namespace gemvjit::tools

@@ -13,8 +13,8 @@ enum class ColorChoice { automatic, always, never };
 // What the system and the environment say of a stream.
 struct StreamFacts {
   bool is_terminal = false;
-  std::size_t terminal_columns = 0;     // as the kernel knows them; 0: it does not
-  std::string no_color, term, columns;  // variables; "" if not set
+  std::size_t terminal_columns = 0;           // as the kernel knows them; 0: it does not
+  std::string no_color{}, term{}, columns{};  // variables; "" if not set
 };
 StreamFacts stream_facts(int fd);
 

@@ -16,7 +16,7 @@ class TimeLeft {
  public:
   struct Work {
     std::size_t steps = 0;
-    std::optional<double> remembered_ms;  // the median of earlier ones
+    std::optional<double> remembered_ms{};  // the median of earlier ones
   };
   // `work` by kind, done `jobs` at a time. `now`: seconds, monotonic, as below.
   TimeLeft(std::map<int, Work> work, int jobs, double now);

@@ -173,8 +173,7 @@ const ModelRules* choose_rules(const std::vector<ModelRules>& all, const ModelCo
   for (const std::string& type : config.model_types()) types.push_back(printable(type));
   std::vector<std::string> known;
   for (const ModelRules& one : all) known.insert(known.end(), one.model_types.begin(), one.model_types.end());
-  std::string meant = types.empty() ? "" : nearest_word(types.front(), known);
-  if (!meant.empty()) meant = fmt::format(" (did you mean {}?)", meant);
+  const std::string meant = types.empty() ? "" : did_you_mean(types.front(), known);
   const std::string why = !config.exists() ? "has no config.json"
                           : types.empty()  ? "its config.json names no model_type"
                                            : fmt::format("no rules for model type {}{}", fmt::join(types, ", "), meant);

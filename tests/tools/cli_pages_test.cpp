@@ -21,14 +21,14 @@ bool is_installed(const std::string& program) { return shell("command -v " + pro
 std::string tool_path(const std::string& tool) { return std::string(GEMVJIT_BINARY_DIR) + "/bin/" + tool; }
 std::string man_path(const std::string& tool) { return kShare + "man/man1/" + tool + ".1"; }
 
+// "  -q,--quiet Excludes: --verbose", "  --no-ceilings{false}".
 std::set<std::string> options_of(const std::string& help) {
   std::set<std::string> options;
-  static const std::regex pattern("(?:^|[ ,])(--?[a-zA-Z][-a-zA-Z]*)");
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  -")) continue;
-    const std::string column = line.substr(0, 30);
-    for (std::sregex_iterator it(column.begin(), column.end(), pattern), end; it != end; ++it) options.insert((*it)[1]);
+    std::istringstream names(line.substr(2, line.find_first_of(" {", 2) - 2));
+    for (std::string name; std::getline(names, name, ',');) options.insert(name);
   }
   return options;
 }

@@ -53,7 +53,7 @@ TEST(Progress, TheLineFitsEveryWidth) {
   EXPECT_NE(medium.find("..."), std::string::npos) << medium;
   EXPECT_EQ(medium.find(state.last), std::string::npos);
   EXPECT_TRUE(medium.ends_with("sm_90a")) << "the middle is left out, not the end";
-  EXPECT_EQ(progress_line(state, 60), progress_text(state)) << "no bar, no key";
+  EXPECT_EQ(progress_line(state, 50), progress_text(state)) << "no bar, no key";
 }
 
 struct Screen {

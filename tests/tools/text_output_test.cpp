@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "tools/common/human_units.h"
-#include "tools/common/progress.h"
 #include "tools/common/table.h"
 
 namespace gemvjit::tools {
@@ -33,20 +32,6 @@ TEST(HumanUnits, Times) {
   EXPECT_EQ(human_age(59), "59 s");
   EXPECT_EQ(human_age(3 * 3600), "3 h");
   EXPECT_EQ(human_age(8 * 86400), "8 days");
-}
-
-TEST(Progress, ShowsDoneTotalRateAndTimeLeft) {
-  EXPECT_EQ(progress_text(12, 96, 6), "12/96 kernels  12%  2.0/s  ETA 42.0 s");
-  EXPECT_EQ(progress_text(96, 96, 48), "96/96 kernels 100%  2.0/s  in 48.0 s");
-  EXPECT_EQ(progress_text(0, 96, 2), "0/96 kernels   0%  2.0 s");
-  EXPECT_EQ(progress_text(0, 0, 2), "0 kernels  2.0 s");
-}
-
-TEST(Progress, TheBarFillsUp) {
-  EXPECT_EQ(progress_bar(0, 10, 10), "[----------]");
-  EXPECT_EQ(progress_bar(5, 10, 10), "[#####-----]");
-  EXPECT_EQ(progress_bar(10, 10, 10), "[##########]");
-  EXPECT_EQ(progress_bar(3, 0, 10), "[----------]");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST_F(WarmupCli, BadUsageIsTwoAndSaysWhatIsAccepted) {
       {{"--shape", "64x64", "--arch", "sm_90a,"}, "--arch: a target is empty"},
       {{"--shape", "64x64", "--arch", "sm_90a", "-j", "x"}, "1 to 256"},
       {{"--model", ""}, "--model is empty"},
-      {{"--shape", "64x64", "--arch", "sm_90a", "--pdl", "maybe"}, "{on,off,both}"},
+      {{"--shape", "64x64", "--arch", "sm_90a", "--pdl", "maybe"}, "accepted: on, off, both"},
       {{"--shape", "64x64", "--arch", "sm_90a", "-j", "0"}, "1"},
       {{"--shape", "64x64", "--arch", "sm_90a", "--check", "--dry-run"}, "--dry-run"},
       {{"--shape", "64x64", "--arch", "sm_90a", "-q", "-v"}, "--quiet"},

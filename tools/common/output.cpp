@@ -13,17 +13,45 @@
 
 #include "tools/common/exit_codes.h"
 #include "tools/common/printable.h"
+#include "tools/common/terminal.h"
 
 namespace gemvjit::tools {
 namespace {
 
 struct State {
   const char* program = "";
-  bool json = false;  // --json is among the arguments
+  bool json = false;            // --json is among the arguments
+  bool message_events = false;  // and so is --progress=json
   bool document_given = false;
   std::string complaints;
 };
 State state;
+
+// What the arguments say of how to say things, for errors that come before they are parsed, or because they cannot be.
+void look_at(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
+    state.json = state.json || argument == "--json";
+    const auto is = [&](std::string_view name, std::string_view value) {
+      return (argument == name && next == value) ||
+             (argument.size() == name.size() + 1 + value.size() && argument.starts_with(name) &&
+              argument[name.size()] == '=' && argument.ends_with(value));
+    };
+    state.message_events = state.message_events || is("--progress", "json");
+    if (is("--color", "always")) set_color_choice(ColorChoice::always);
+    if (is("--color", "never")) set_color_choice(ColorChoice::never);
+    if (is("--color", "auto")) set_color_choice(ColorChoice::automatic);
+  }
+}
+
+void write_stderr(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
+// With --progress=json stderr holds objects only, so a message is one, too.
+void write_event(const char* level, std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const nlohmann::ordered_json event{{"schema", 1}, {"event", "message"}, {"level", level}, {"text", text}};
+  write_stderr(event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
 
 // A file that the program opens must not become its stdout or stderr: who closed these gets what cannot be written to.
 void hold_standard_descriptors() {
@@ -56,7 +84,7 @@ int finish(int code) {
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body) {
   hold_standard_descriptors();
   state.program = program;
-  for (int i = 1; i < argc; ++i) state.json = state.json || std::string_view(argv[i]) == "--json";
+  look_at(argc, argv);
   int code = exit_environment;
   try {
     code = body();
@@ -71,8 +99,8 @@ int run_tool(const char* program, int argc, char** argv, const std::function<int
 }
 
 void say(std::string_view text) {
-  const std::string safe = printable_message(text);
-  (void)std::fwrite(safe.data(), 1, safe.size(), stderr);
+  if (state.message_events) return write_event("info", text);
+  write_stderr(paint_prefix(printable_message(text), style_of(STDERR_FILENO).color));
 }
 
 void print_text(std::string_view text) {
@@ -83,7 +111,9 @@ void print_text(std::string_view text) {
 void complain(const std::string& message) {
   if (!state.complaints.empty()) state.complaints += "\n";
   state.complaints += message;
-  say(fmt::format("{}: {}\n", state.program, message));
+  if (state.message_events) return write_event("error", message);
+  const std::string program = paint(fmt::format("{}:", state.program), Paint::bad, style_of(STDERR_FILENO).color);
+  write_stderr(fmt::format("{} {}\n", program, printable_message(message)));
 }
 
 void print_json(const nlohmann::ordered_json& document) {

@@ -18,6 +18,8 @@ namespace gemvjit::tools {
 // - An exception that leaves `body` is an error, exit_environment.
 // - Where --json is among the arguments, body ended with an error and gave no document, the document is
 //   {"error": {"message", "exit_code"}}, with what complain() was told.
+// - --color=always|never holds from the first message on. With --progress=json every message is a line
+//   {"schema": 1, "event": "message", "level": "info" or "error", "text"}.
 // - Stdout that could not be written turns exit_done into exit_environment, with a message.
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body);
 

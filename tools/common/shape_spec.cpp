@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "tools/common/suggestion.h"
+
 namespace gemvjit::tools {
 namespace {
 
@@ -78,7 +80,8 @@ Result<ShapeSpec> parse_shape(std::string_view text) {
     } else if (word == "dequant") {
       spec.family = ShapeFamily::dequant;
     } else {
-      return refuse(text, fmt::format("'{}' is no family", word));
+      return refuse(text,
+                    fmt::format("'{}' is no family{}", word, did_you_mean(word, {"nvfp4", "bf16", "dequant", "silu"})));
     }
   }
   if (spec.silu_mul && spec.family == ShapeFamily::dequant) return refuse(text, "dequant has no silu form");

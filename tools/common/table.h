@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "tools/common/terminal.h"
 
 namespace gemvjit::tools {
 
@@ -12,6 +15,9 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::left;
+    // Where colors are wanted: a cell's. Null: none.
+    Paint (*paint)(std::string_view cell) = nullptr;
+    bool can_shorten = false;  // in the middle, where lines are to fit a terminal
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -19,7 +25,10 @@ class Table {
   void add_row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
   // Title line and rows, each ended by a newline, none by a space.
-  std::string text() const;
+  std::string text() const { return text({}); }
+  // The same for a stream of this style: in color, and no wider than its columns as far as the columns that can be
+  // shortened allow.
+  std::string text(const StreamStyle& style) const;
 
  private:
   std::vector<Column> columns_;

@@ -26,6 +26,13 @@ const std::vector<std::string> kDefaultShapes = {"1024x8192",  "8192x1024",  "15
                                                  "7168x2304",  "4096x4096",  "6144x4096",  "5120x5120", "4096x14336",
                                                  "10240x8192", "28672x4096", "8192x28672", "57344x8192"};
 
+constexpr const char* footer =
+    "Exit codes: 0 done, 2 usage, 3 a kernel could not be built or a result is out of bounds, 5 no driver, device or\n"
+    "NVRTC.\n"
+    "Examples:\n"
+    "  gemvjit-bench --shape 4096x4096 --shape 28672x4096:silu --family nvfp4 --m 1\n"
+    "  gemvjit-bench --m 1 --chain --json";
+
 struct BenchOptions {
   std::vector<std::string> shapes, families = {"nvfp4", "bf16"};
   std::vector<std::int64_t> tokens = {1, 8, 16, 32};
@@ -38,18 +45,26 @@ std::optional<int> parse(int argc, char** argv, BenchOptions& options) {
   CLI::App app("Time the kernels cold, in a CUDA graph chain, beside read ceilings measured in the same run.",
                "gemvjit-bench");
   app.set_version_flag("--version", gemvjit_version());
-  app.add_option("--shape", options.shapes, "NxK, or NxK:silu; repeatable (default: 14 shapes of common models)");
-  app.add_option("--family", options.families, "nvfp4, bf16")->delimiter(',')->check(CLI::IsMember({"nvfp4", "bf16"}));
-  app.add_option("--m", options.tokens, "numbers of tokens")->delimiter(',')->check(CLI::Range(1, 32));
-  app.add_option("--pdl", options.pdl, "on or off")->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--replays", options.replays, "of each graph")->check(CLI::Range(3, 10000));
-  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)");
+  app.add_option("--shape", options.shapes, "NxK, or NxK:silu; repeatable (default: 14 shapes of common models)")
+      ->type_name("SHAPE");
+  app.add_option("--family", options.families, "nvfp4, bf16")
+      ->type_name("nvfp4|bf16")
+      ->delimiter(',')
+      ->check(one_of({"nvfp4", "bf16"}));
+  app.add_option("--m", options.tokens, "numbers of tokens")->type_name("N")->delimiter(',')->check(CLI::Range(1, 32));
+  app.add_option("--pdl", options.pdl, "on or off")->type_name("on|off")->check(one_of({"on", "off"}));
+  app.add_option("--replays", options.replays, "of each graph")->type_name("N")->check(CLI::Range(3, 10000));
+  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)")
+                    ->type_name("DIR");
   app.add_flag("--warm", options.warm, "one copy of the weights, in L2 where it fits");
   app.add_flag("--chain", options.chain, "each op's x is the previous op's out, where the shape allows it");
   app.add_flag("!--no-ceilings", options.ceilings, "time the kernels only");
   app.add_flag("!--no-alternative", options.alternative, "do not time cuBLASLt");
-  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)");
+  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)")
+      ->type_name("FILE");
   app.add_flag("--json", options.json, "one JSON document on stdout");
+  add_common_options(app);
+  app.footer(footer);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
   if (options.shapes.empty()) options.shapes = kDefaultShapes;

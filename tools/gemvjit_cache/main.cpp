@@ -5,6 +5,7 @@
 #include "tools/cache_view/tool_settings.h"
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
+#include "tools/gemvjit_cache/config_page.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -13,35 +14,40 @@ struct Command {
   const char* name;
   const char* text;
   ExitCode (*run)(const CacheArguments& arguments);
+  const char* example;  // its arguments
 };
 
 constexpr Command commands[] = {
-    {"ls", "list the entries: key, size, registers, shared memory, spills, compile time, age", list_entries},
-    {"show", "all that is known of one entry", show_entry},
-    {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries},
-    {"stats", "number and size of entries by target and family", show_stats},
-    {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key},
-    {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries},
-    {"import", "verify a bundle and put what is new of it into the cache", import_entries},
-    {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry},
-    {"sign", "sign entries of the cache with a private key", sign_entries},
-    {"rm", "remove entries", remove_entries},
+    {"ls", "list the entries: key, size, registers, shared memory, spills, compile time, age", list_entries,
+     "ls --json"},
+    {"show", "all that is known of one entry", show_entry, "show 3f9a2c"},
+    {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries,
+     "verify --deep --repair"},
+    {"stats", "number and size of entries by target and family", show_stats, "stats --prometheus"},
+    {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key,
+     "explain n4096-k4096-nt1-f0000410208848021-sm_90a"},
+    {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries,
+     "export kernels.gjb --arch sm_90a"},
+    {"import", "verify a bundle and put what is new of it into the cache", import_entries, "import kernels.gjb"},
+    {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry,
+     "disasm 3f9a2c --cubin kernel.cubin"},
+    {"sign", "sign entries of the cache with a private key", sign_entries, "sign --sign-key release.key"},
+    {"rm", "remove entries", remove_entries, "rm --damaged"},
     {"gc", "remove entries by size, age or target, least recently used first, or all that a plan lacks",
-     collect_entries},
-    {"path", "print the cache folder", show_path},
-    {"config", "the options as the library here takes them; --origin: and where each comes from", show_config},
-    {"doctor", "what the library finds here: cache, NVRTC, driver, tuning tables; exit 5 if of no use", run_doctor},
+     collect_entries, "gc --max-age 30d --max-bytes 512M --dry-run"},
+    {"path", "print the cache folder", show_path, "path"},
+    {"config", "the options as the library here takes them; --origin: and where each comes from", show_config,
+     "config --origin"},
+    {"doctor", "what the library finds here: cache, NVRTC, driver, tuning tables; exit 5 if of no use", run_doctor,
+     "doctor --json"},
 };
 
 constexpr const char* footer =
-    "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout "
-    "not\n"
-    "writable (doctor: neither NVRTC nor a device, or a setting that cannot work; disasm: no disassembler, or one "
-    "that\n"
-    "fails), 6 an entry could not be removed, or a file not be written,\n"
-    "7 an entry is damaged (verify, show, rm, explain, export, import, disasm),\n"
-    "9 the key would miss (explain),\n"
-    "10 an entry or bundle is not signed as GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import).\n"
+    "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout\n"
+    "not writable (doctor: neither NVRTC nor a device, or a setting that cannot work; disasm: no disassembler, or one\n"
+    "that fails), 6 an entry could not be removed, or a file not be written, 7 an entry is damaged (verify, show, rm,\n"
+    "explain, export, import, disasm), 9 the key would miss (explain), 10 an entry or bundle is not signed as\n"
+    "GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import).\n"
     "Examples:\n"
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
@@ -49,8 +55,13 @@ constexpr const char* footer =
     "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
     "  gemvjit-cache verify --deep --repair";
 
-void add_arguments(CLI::App& command, const std::string& name, CacheArguments& arguments) {
-  command.footer("Also --cache-dir DIR and --json, before or after the command: see gemvjit-cache --help.");
+void add_arguments(CLI::App& command, const Command& row, CacheArguments& arguments) {
+  const std::string name = row.name;
+  std::string notes = "Also --cache-dir DIR and --json, before or after the command: see gemvjit-cache --help.\n";
+  if (name == "disasm") {
+    notes += "GEMVJIT_NVDISASM names the tool; else PATH, $CUDA_HOME/bin and /usr/local/cuda*/bin are looked at.\n";
+  }
+  command.footer(fmt::format("{}Example: gemvjit-cache {}", notes, row.example));
   if (name == "show") {
     command.add_option("name", arguments.selectors, "a key, or the first digits of a digest")
         ->type_name("KEY-OR-DIGEST-PREFIX")
@@ -77,7 +88,6 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
     command.add_flag("--any-digest", arguments.any_digest, "keep the plan's keys, made of whatever kernel sources")
         ->needs(plan);
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
-    command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }
   if (name == "explain") {
     command.add_option("name", arguments.selectors, "a key, or the first digits of the digest of an entry of it")
@@ -91,8 +101,6 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
         ->required()
         ->expected(1);
     command.add_option("--cubin", arguments.cubin, "write the cubin there and run nothing")->type_name("FILE");
-    command.footer(
-        "GEMVJIT_NVDISASM names the tool; else PATH, $CUDA_HOME/bin and /usr/local/cuda*/bin are looked at.");
   }
   if (name == "export" || name == "import") {
     command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();
@@ -143,8 +151,13 @@ int run(int argc, char** argv) {
       app.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
           ->type_name("DIR");
   app.add_flag("--json", arguments.json, "one JSON document");
+  add_common_options(app);
   for (const Command& command : commands) {
-    add_arguments(*app.add_subcommand(command.name, command.text), command.name, arguments);
+    add_arguments(*app.add_subcommand(command.name, command.text), command, arguments);
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "--dump-cli" && std::string_view(argv[2]) == "config-man") {
+    fmt::print("{}", config_man_page());
+    return exit_done;
   }
   if (const auto code = parse_command_line(app, argc, argv)) return *code;
   if (cache_option->count() > 0) {

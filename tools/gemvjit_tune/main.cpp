@@ -1,10 +1,12 @@
 // gemvjit-tune: searches the fastest configuration of shapes on the GPUs here and writes a tuning table.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
@@ -154,12 +156,15 @@ int run(const TuneOptions& options) {
   const KernelSource source(*setup.compiler, setup.store.get(), *setup.book);
   RunReport report;
   {
-    Progress progress(Progress::mode_for_stderr(options.quiet));
+    Progress progress(progress_mode(options.progress, options.quiet, style_of(STDERR_FILENO)));
+    progress.event("start", nlohmann::ordered_json::object());
     // Last: its threads use all of the above.
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     WorkPool pool(options.jobs > 0 ? options.jobs : cores);
     report = run_cases({setup.settings, cases->cases, setup.table, setup.baseline, source, *setup.book, pool, progress,
                         blocks, [] { return *interrupt_flag() != 0; }});
+    progress.finish();
+    progress.event("end", nlohmann::ordered_json::object());
   }
   return report_run(options, setup, report);
 }

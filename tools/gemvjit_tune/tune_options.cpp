@@ -4,9 +4,19 @@
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
+#include "tools/common/progress.h"
 
 namespace gemvjit::tools {
 namespace {
+
+constexpr const char* footer =
+    "Exit codes: 0 done (also when the budget ran out), 2 usage or an unreadable table, baseline or samples file, 3 a\n"
+    "case without a working configuration or a device that failed, 4 no shapes, 5 no driver, device or NVRTC, or the\n"
+    "table could not be written, 130 interrupted.\n"
+    "Examples:\n"
+    "  gemvjit-tune --shape 4096x4096 --shape 28672x4096:silu --output t.json --samples samples.jsonl\n"
+    "  gemvjit-tune --shape 4096x4096 --list --arch sm_90a --sm-count 132     # no GPU needed\n"
+    "  gemvjit-tune --predict sm_100a --sm-count 148 --from tuning_tables/sm_90a.json --output sm_100a.json";
 
 // A quantity. CLI11's own ranges let NaN through, which is neither below nor above anything.
 CLI::Validator quantity() {
@@ -21,15 +31,21 @@ CLI::Validator quantity() {
 
 void add_predict_options(CLI::App& app, PredictOptions& predict) {
   app.add_option("--predict", predict.archs, "write a predicted table for these targets; no GPU needed")
+      ->type_name("TARGETS")
       ->delimiter(',');
-  app.add_option("--from", predict.from, "for --predict: the measured table");
+  app.add_option("--from", predict.from, "for --predict: the measured table")->type_name("FILE");
   app.add_option("--from-sm-count", predict.from_sm_count, "its GPU's multiprocessors, where it does not say")
+      ->type_name("N")
       ->check(CLI::Range(1, 4096));
   app.add_option("--bandwidth", predict.gb_per_s, "memory bandwidth of the GPU to predict for, GB/s")
+      ->type_name("GB/s")
       ->check(quantity());
-  app.add_option("--from-bandwidth", predict.from_gb_per_s, "and of the measured one")->check(quantity());
+  app.add_option("--from-bandwidth", predict.from_gb_per_s, "and of the measured one")
+      ->type_name("GB/s")
+      ->check(quantity());
   app.add_flag("!--no-clusters", predict.clusters, "for --predict: no configurations with clusters");
-  app.add_option("--sample-compile", predict.sample, "entries to compile, evenly spread (default: all; 0: nothing)");
+  app.add_option("--sample-compile", predict.sample, "entries to compile, evenly spread (default: all; 0: nothing)")
+      ->type_name("N");
 }
 
 // Whether what --predict needs is there.
@@ -54,42 +70,71 @@ std::optional<int> parse_tune_options(int argc, char** argv, TuneOptions& option
   CLI::App app("Find the fastest configuration of each shape on the GPU here, and write a tuning table.",
                "gemvjit-tune");
   app.set_version_flag("--version", gemvjit_version());
+  app.footer(footer);
   std::vector<std::string> families = {"nvfp4", "bf16"};
   std::string search = "thorough";
   CaseRequest& request = options.request;
-  app.add_option("--shape", request.shapes, "NxK, or NxK:silu; repeatable");
-  app.add_option("--shapes-file", request.shapes_files, "JSON of models with their layers by tensor parallelism");
-  app.add_option("--model", request.models, "a model folder: its linear layers");
-  app.add_option("--tp", request.tensor_parallel, "tensor parallelism to take from --shapes-file")->delimiter(',');
-  app.add_option("--family", families, "nvfp4, bf16")->delimiter(',')->check(CLI::IsMember({"nvfp4", "bf16"}));
-  app.add_option("--nt", request.nt, "token tiles")->delimiter(',')->check(CLI::IsMember({1, 2, 4}));
-  app.add_option("--arch", options.arch, "target (default: the device's best that this NVRTC knows)");
-  app.add_option("--search", search, "thorough or quick")->check(CLI::IsMember({"thorough", "quick"}));
+  app.add_option("--shape", request.shapes, "NxK, or NxK:silu; repeatable")->type_name("SHAPE");
+  app.add_option("--shapes-file", request.shapes_files, "JSON of models with their layers by tensor parallelism")
+      ->type_name("FILE");
+  app.add_option("--model", request.models, "a model folder: its linear layers")->type_name("DIR");
+  app.add_option("--tp", request.tensor_parallel, "tensor parallelism to take from --shapes-file")
+      ->type_name("TPS")
+      ->delimiter(',');
+  app.add_option("--family", families, "nvfp4, bf16")
+      ->type_name("nvfp4|bf16")
+      ->delimiter(',')
+      ->check(one_of({"nvfp4", "bf16"}));
+  app.add_option("--nt", request.nt, "token tiles")->type_name("NTS")->delimiter(',')->check(CLI::IsMember({1, 2, 4}));
+  app.add_option("--arch", options.arch, "target (default: the device's best that this NVRTC knows)")
+      ->type_name("TARGET");
+  app.add_option("--search", search, "thorough or quick")
+      ->type_name("thorough|quick")
+      ->check(one_of({"thorough", "quick"}));
   app.add_option("--max-candidates", options.max_candidates, "configurations a case (default 64, quick 8)")
+      ->type_name("N")
       ->check(CLI::Range(1, 100000));
   app.add_option("--budget", options.budget_seconds, "seconds after which to stop and keep what is finished")
+      ->type_name("SECONDS")
       ->check(quantity());
   app.add_option("--kernel-timeout", options.kernel_seconds,
                  "seconds after which a kernel counts as hanging (default 5)")
+      ->type_name("SECONDS")
       ->check(quantity());
-  app.add_option("--output", options.output, "the tuning table to write, or to add to");
-  app.add_option("--samples", options.samples, "file of all measurements: read first, then added to");
-  app.add_option("--baseline", options.baseline, "JSON list of other kernels' times");
+  app.add_option("--output", options.output, "the tuning table to write, or to add to")->type_name("FILE");
+  app.add_option("--samples", options.samples, "file of all measurements: read first, then added to")
+      ->type_name("FILE");
+  app.add_option("--baseline", options.baseline, "JSON list of other kernels' times")->type_name("FILE");
   app.add_flag("!--no-alternative", options.alternative, "do not time cuBLASLt");
-  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)");
+  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)")
+      ->type_name("FILE");
   app.add_option("--replays", options.replays, "of a finalist's graph; others get a third")
+      ->type_name("N")
       ->check(CLI::Range(3, 10000));
-  app.add_option("--jobs,-j", options.jobs, "compile threads (default: one a core)")->check(CLI::Range(1, 1024));
-  app.add_option("--devices", options.devices, "GPUs, by number")->delimiter(',')->check(CLI::Range(0, 1023));
-  app.add_option("--cache-dir", options.cache_dir, "keep compiled kernels here (default: nowhere)");
+  app.add_option("--jobs,-j", options.jobs, "compile threads (default: one a core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--devices", options.devices, "GPUs, by number")
+      ->type_name("GPUS")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1023));
+  app.add_option("--cache-dir", options.cache_dir, "keep compiled kernels here (default: nowhere)")->type_name("DIR");
   app.add_option("--cache-max-bytes", options.cache_max_bytes, "cap of that folder; 0: none")
+      ->type_name("BYTES")
       ->envname("GEMVJIT_CACHE_MAX_BYTES");
-  app.add_option("--commit", options.commit, "commit of the sources, for the table (default: of the build)");
+  app.add_option("--commit", options.commit, "commit of the sources, for the table (default: of the build)")
+      ->type_name("TEXT");
   app.add_flag("--list", options.list, "print the first candidates of each case; no GPU needed");
   app.add_option("--sm-count", options.sm_count, "for --list, --predict: multiprocessors of the GPU")
+      ->type_name("N")
       ->check(CLI::Range(1, 4096));
   app.add_flag("--json", options.json, "one JSON document on stdout");
   app.add_flag("-q,--quiet", options.quiet, "no progress");
+  app.add_option("--progress", options.progress,
+                 "on stderr: a line on a terminal, plain lines elsewhere, JSON events or none (default: auto)")
+      ->type_name(joined_words(progress_choices()))
+      ->check(one_of(progress_choices()));
+  add_common_options(app);
   add_predict_options(app, options.predict);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.quick = search == "quick";

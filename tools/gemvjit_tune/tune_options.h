@@ -36,6 +36,7 @@ struct TuneOptions {
   int jobs = 0;  // 0: one a core
   std::vector<int> devices = {0};
   bool list = false, json = false, quiet = false;
+  std::string progress = "auto";  // one of progress_choices()
 
   std::size_t candidates() const { return max_candidates > 0 ? max_candidates : quick ? 8 : 64; }
 };

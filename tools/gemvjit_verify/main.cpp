@@ -23,6 +23,15 @@
 namespace gemvjit::tools {
 namespace {
 
+constexpr const char* footer =
+    "Exit codes: 0 all results within bounds, or no supported GPU, 2 usage or a damaged checkpoint, 3 a result out of\n"
+    "bounds or a kernel that could not be built, 4 no such checkpoint, or no linear layer in it, 5 no NVRTC, a driver "
+    "or\n"
+    "device that fails.\n"
+    "Examples:\n"
+    "  gemvjit-verify --nvfp4 models/minilm-nvfp4 --bf16 models/minilm-bf16 --all\n"
+    "  gemvjit-verify --launch-overhead --json";
+
 struct VerifyOptions {
   std::string nvfp4, bf16, cache_dir;
   bool has_cache_dir = false;
@@ -34,16 +43,20 @@ struct VerifyOptions {
 std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
   CLI::App app("Run the GEMVs on real weights and compare with a float64 reference.", "gemvjit-verify");
   app.set_version_flag("--version", gemvjit_version());
-  app.add_option("--nvfp4", options.nvfp4, "folder of safetensors with NVFP4 layers (ModelOpt's layout)");
-  app.add_option("--bf16", options.bf16, "folder of safetensors with BF16, F16 or F32 layers");
-  app.add_option("--m", options.tokens, "numbers of tokens")->delimiter(',')->check(CLI::Range(1, 32));
-  app.add_option("--seed", options.seed, "of the random activations");
-  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)");
+  app.add_option("--nvfp4", options.nvfp4, "folder of safetensors with NVFP4 layers (ModelOpt's layout)")
+      ->type_name("DIR");
+  app.add_option("--bf16", options.bf16, "folder of safetensors with BF16, F16 or F32 layers")->type_name("DIR");
+  app.add_option("--m", options.tokens, "numbers of tokens")->type_name("N")->delimiter(',')->check(CLI::Range(1, 32));
+  app.add_option("--seed", options.seed, "of the random activations")->type_name("N");
+  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)")
+                    ->type_name("DIR");
   app.add_flag("--all", options.all, "every layer; else one of each shape");
   app.add_flag("--launch-overhead", options.launch_overhead,
                "measure the host time of a launch against a bare driver call");
   app.add_flag("--loaded-memory", options.loaded_memory, "measure the host memory of about 100 loaded kernels");
   app.add_flag("--json", options.json, "one JSON document on stdout");
+  add_common_options(app);
+  app.footer(footer);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
   if (options.has_cache_dir && options.cache_dir.empty()) {

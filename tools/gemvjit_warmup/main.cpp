@@ -2,6 +2,7 @@
 // kernel_calls, shard), the library does the work, perhaps in processes of its own (isolated_warmup), the results
 // become text or JSON and an exit code (results).
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -14,7 +15,6 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/output.h"
-#include "tools/common/progress.h"
 #include "tools/gemvjit_warmup/budget.h"
 #include "tools/gemvjit_warmup/cache_access.h"
 #include "tools/gemvjit_warmup/cache_report.h"
@@ -22,6 +22,7 @@
 #include "tools/gemvjit_warmup/kernel_calls.h"
 #include "tools/gemvjit_warmup/problem_list.h"
 #include "tools/gemvjit_warmup/results.h"
+#include "tools/gemvjit_warmup/run_progress.h"
 #include "tools/gemvjit_warmup/shard.h"
 #include "tools/gemvjit_warmup/warmup_options.h"
 #include "tools/gemvjit_warmup/worker.h"
@@ -43,7 +44,7 @@ struct Reporter {
   Budget budget;
   bool out_of_time = false;
   std::size_t left = 0;  // kernels that were not begun for that reason
-  std::unique_ptr<Progress> progress;
+  std::unique_ptr<RunProgress> progress;
 
   void say(const std::string& line) {
     if (progress) {
@@ -68,7 +69,7 @@ void on_log(void* user, gemvjit_log_level level, const char* message) {
 int on_kernel(void* user, const gemvjit_kernel_info* kernel) {
   Reporter& reporter = *static_cast<Reporter*>(user);
   const KernelResult& result = reporter.results.add(*kernel);
-  if (reporter.progress) reporter.progress->update(kernel->done, kernel->total);
+  if (reporter.progress) reporter.progress->kernel(*kernel, reporter.results.status_word(result));
   if (reporter.options.verbosity > 0) {
     reporter.say(fmt::format("{} {} {:.1f} ms ({})", reporter.results.status_word(result), result.key,
                              result.milliseconds, kernel->flags_text == nullptr ? "" : kernel->flags_text));
@@ -86,13 +87,18 @@ gemvjit_log_level log_level(const WarmupOptions& options) {
   return options.verbosity == 1 ? GEMVJIT_LOG_INFO : GEMVJIT_LOG_DEBUG;
 }
 
-// Null, with the exit code, if there can be none; the reason is gemvjit_last_error().
-ContextPointer make_context(const WarmupOptions& options, Reporter& reporter, ExitCode& code) {
+gemvjit_options library_options_of(const WarmupOptions& options) {
   gemvjit_options library_options;
   (void)gemvjit_options_init(&library_options);
   library_options.device = options.wants_native() ? GEMVJIT_DEVICE_CURRENT : GEMVJIT_DEVICE_NONE;
   library_options.cache_dir = options.cache_dir ? options.cache_dir->c_str() : nullptr;
   library_options.compile_threads = options.jobs;
+  return library_options;
+}
+
+// Null, with the exit code, if there can be none; the reason is gemvjit_last_error().
+ContextPointer make_context(const WarmupOptions& options, Reporter& reporter, ExitCode& code) {
+  gemvjit_options library_options = library_options_of(options);
   library_options.log_level = log_level(options);
   library_options.log_callback = on_log;
   library_options.log_user = &reporter;
@@ -232,6 +238,13 @@ void show_errors(const Results& results) {
   }
 }
 
+gemvjit_stats_data counters(gemvjit_context* context) {
+  gemvjit_stats_data stats{};
+  stats.struct_size = sizeof stats;
+  (void)gemvjit_stats(context, &stats);
+  return stats;
+}
+
 void print_results(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list, Results& results,
                    double seconds) {
   const std::string folder = gemvjit_cache_dir(context);
@@ -242,15 +255,13 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
     forecast = make_forecast(folder, results.all(), compile_jobs(options.jobs));
   }
   if (options.json) {
-    gemvjit_stats_data stats{};
-    stats.struct_size = sizeof stats;
-    (void)gemvjit_stats(context, &stats);
-    nlohmann::ordered_json document = results.json(seconds, stats);
+    nlohmann::ordered_json document = results.json(seconds, counters(context));
     if (forecast) document["summary"]["forecast"] = forecast_json(*forecast);
     if (!list.models.empty()) document["models"] = list.models;
     print_json(document);
   } else {
-    tell("{}{}{}; cache {}\n", results.table(), options.mode == WarmupMode::check ? misses_text(results.all()) : "",
+    fmt::print("{}", results.table(style_of(STDOUT_FILENO)));  // its escapes are colors; tell() would show them
+    tell("{}{}; cache {}\n", options.mode == WarmupMode::check ? misses_text(results.all()) : "",
          results.summary(seconds), folder.empty() ? "in memory only" : folder);
     if (forecast) tell("{}", forecast_text(*forecast));
   }
@@ -264,6 +275,50 @@ ExitCode make_list(gemvjit_context* context, const WarmupOptions& options, Probl
     code = write_plan_file(options.plan_out, plan_of(context, list), error);
   }
   if (code == exit_done) cut_to_shard(context, options.shard, list);
+  return code;
+}
+
+// What a build finds, said first. By a context of its own, so that neither its counters nor its warnings are those of
+// the run. Null where nobody is to be told, or where it cannot be made.
+std::optional<Preview> show_preview(const WarmupOptions& options, const ProblemList& list, ProgressMode mode,
+                                    Reporter& reporter) {
+  if (options.mode != WarmupMode::build || mode == ProgressMode::none) return std::nullopt;
+  gemvjit_options library_options = library_options_of(options);
+  library_options.log_level = GEMVJIT_LOG_OFF;
+  gemvjit_context* context = nullptr;
+  if (gemvjit_create(&library_options, &context) != GEMVJIT_OK) return std::nullopt;
+  const ContextPointer owner(context);
+  Preview preview = look_ahead(context, list, compile_jobs(options.jobs));
+  if (mode != ProgressMode::json) {
+    std::string text = preview_text(preview, list, style_of(STDERR_FILENO));
+    text.pop_back();  // note() ends the line
+    reporter.note(text);
+  }
+  return preview;
+}
+
+// What stands on stderr and stdout after the run.
+ExitCode report(gemvjit_context* context, const ProblemList& list, Reporter& reporter, gemvjit_status status,
+                double seconds) {
+  const std::string last_error = gemvjit_last_error();
+  reporter.results.sort();
+  reporter.results.set_left(reporter.left);
+  print_results(context, reporter.options, list, reporter.results, seconds);
+  show_errors(reporter.results);
+  if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
+    reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on",
+                              reporter.options.max_seconds, reporter.left));
+    return reporter.results.exit_code();
+  }
+  if (status == GEMVJIT_CANCELLED || (*interrupt_flag() != 0 && status != GEMVJIT_OK)) {
+    complain("interrupted; what was finished is kept, run again to go on");
+    return exit_interrupted;
+  }
+  const ExitCode code = reporter.results.exit_code();
+  if (code == exit_done && status != GEMVJIT_OK) {
+    complain(last_error);
+    return exit_some_failed;
+  }
   return code;
 }
 
@@ -284,32 +339,16 @@ int run(const WarmupOptions& options) {
   for (const std::string& note : list.notes) reporter.note(note);
   if (options.mode == WarmupMode::build && !cache_usable(context.get(), list, reporter)) return exit_cache_not_writable;
 
+  const ProgressMode mode = progress_mode(options.progress, options.quiet, style_of(STDERR_FILENO));
+  const std::optional<Preview> preview = show_preview(options, list, mode, reporter);
   const auto start = std::chrono::steady_clock::now();
-  reporter.progress = std::make_unique<Progress>(Progress::mode_for_stderr(options.quiet));
+  reporter.progress = std::make_unique<RunProgress>(mode, options.mode, preview ? &*preview : nullptr);
   const gemvjit_status status = run_mode(context.get(), list, reporter);
-  const std::string last_error = gemvjit_last_error();
-  reporter.progress->finish();
-  reporter.progress.reset();
+  reporter.progress->stop_drawing();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-
-  reporter.results.sort();
-  reporter.results.set_left(reporter.left);
-  print_results(context.get(), options, list, reporter.results, seconds);
-  show_errors(reporter.results);
-  if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
-    reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on", options.max_seconds,
-                              reporter.left));
-    return reporter.results.exit_code();
-  }
-  if (status == GEMVJIT_CANCELLED || (*interrupt_flag() != 0 && status != GEMVJIT_OK)) {
-    complain("interrupted; what was finished is kept, run again to go on");
-    return exit_interrupted;
-  }
-  const ExitCode code = reporter.results.exit_code();
-  if (code == exit_done && status != GEMVJIT_OK) {
-    complain(last_error);
-    return exit_some_failed;
-  }
+  const ExitCode code = report(context.get(), list, reporter, status, seconds);
+  if (mode == ProgressMode::json)
+    reporter.progress->end(reporter.results.json(seconds, counters(context.get()))["summary"], code);
   return code;
 }
 

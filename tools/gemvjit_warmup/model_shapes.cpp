@@ -12,6 +12,7 @@
 #include "tools/common/linear_layers.h"
 #include "tools/common/model_rules.h"
 #include "tools/common/printable.h"
+#include "tools/common/suggestion.h"
 #include "tools/gemvjit_warmup/model_checks.h"
 
 namespace gemvjit::tools {
@@ -170,9 +171,12 @@ const ModelRules* choose_rules(const std::vector<ModelRules>& all, const ModelCo
   if (rules != nullptr) return rules;
   std::vector<std::string> types;
   for (const std::string& type : config.model_types()) types.push_back(printable(type));
+  std::vector<std::string> known;
+  for (const ModelRules& one : all) known.insert(known.end(), one.model_types.begin(), one.model_types.end());
+  const std::string meant = types.empty() ? "" : did_you_mean(types.front(), known);
   const std::string why = !config.exists() ? "has no config.json"
                           : types.empty()  ? "its config.json names no model_type"
-                                           : fmt::format("no rules for model type {}", fmt::join(types, ", "));
+                                           : fmt::format("no rules for model type {}{}", fmt::join(types, ", "), meant);
   warn(result,
        fmt::format("{}: {}: each tensor is taken as it is stored, unmerged and for tp 1 only", request.path, why));
   return nullptr;

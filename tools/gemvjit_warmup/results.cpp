@@ -42,6 +42,11 @@ nlohmann::ordered_json nearest_json(const KernelResult& result) {
           {"found", nearest.found}};
 }
 
+Paint paint_of(std::string_view status) {
+  if (status == "compiled" || status == "cached") return Paint::good;
+  return status == "missing" ? Paint::warning : Paint::bad;
+}
+
 }  // namespace
 
 const KernelResult& Results::add(const gemvjit_kernel_info& kernel) {
@@ -153,19 +158,20 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
   return {{"results", list}, {"summary", summary}};
 }
 
-std::string Results::table() const {
+std::string Results::table(const StreamStyle& style) const {
   using Align = Table::Align;
   if (mode_ == WarmupMode::dry_run) {
-    Table table({{"KEY"}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}, {"FROM"}});
+    Table table(
+        {Table::Column{.title = "KEY", .can_shorten = true}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}, {"FROM"}});
     for (const KernelResult& result : results_) {
       table.add_row({result.key, family_name(result.family), result.match, result.digest.substr(0, 16),
                      result.from == "layer" ? "layer " + result.from_place : result.from});
     }
-    return table.text();
+    return table.text(style);
   }
-  Table table({{"KEY"},
+  Table table({Table::Column{.title = "KEY", .can_shorten = true},
                {"FAMILY"},
-               {"STATUS"},
+               Table::Column{.title = "STATUS", .paint = paint_of},
                {"MS", Align::right},
                {"REGS", Align::right},
                {"SMEM", Align::right},
@@ -177,7 +183,7 @@ std::string Results::table() const {
     table.add_row({key, family_name(result.family), status_word(result), fmt::format("{:.1f}", result.milliseconds),
                    number(result.registers), number(result.smem_bytes), number(result.spill_bytes)});
   }
-  return table.text();
+  return table.text(style);
 }
 
 std::string Results::summary(double seconds) const {

@@ -8,6 +8,7 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/command_line.h"
 #include "tools/common/printable.h"
+#include "tools/common/progress.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -18,12 +19,14 @@ constexpr const char* description =
 
 constexpr const char* footer =
     "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU, a\n"
-    "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is "
-    "damaged (--check), 9 not fully warm (--check,\n--max-seconds),\n"
-    "130 interrupted, finished work kept.\n"
+    "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is\n"
+    "damaged (--check), 9 not fully warm (--check, --max-seconds), 130 interrupted, finished work kept.\n"
     "Examples:\n"
-    "  gemvjit-warmup --plan plan.json --check    # after --dry-run --plan-out plan.json elsewhere\n"
-    "  gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a";
+    "  gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a\n"
+    "  gemvjit-warmup --model /models/llama --engine vllm --tp 1,2,4,8 --arch sm_100a\n"
+    "  gemvjit-warmup --model /models/llama --arch sm_90a --dry-run --plan-out plan.json\n"
+    "  gemvjit-warmup --plan plan.json --progress=json 2>events.jsonl\n"
+    "  gemvjit-warmup --plan plan.json --check    # in milliseconds, without CUDA";
 
 template <typename T>
 void drop_repeats(std::vector<T>& values) {
@@ -94,7 +97,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       ->allow_extra_args(false);
   app.add_option("--engine", options.engine, "how --model is merged and padded; none (as stored) if not said")
       ->type_name("vllm|sglang|trtllm|none")
-      ->check(CLI::IsMember({"vllm", "sglang", "trtllm", "none"}));
+      ->check(one_of({"vllm", "sglang", "trtllm", "none"}));
   app.add_flag("--scan", options.scan, "read the scales of --model, too, and look for NaN");
   app.add_option("--arch", archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
       ->type_name("ARCHS")
@@ -104,7 +107,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       ->allow_extra_args(false);
   app.add_option("--pdl", pdl, "programmatic dependent launch allowed: on, off or both; on if not said")
       ->type_name("on|off|both")
-      ->check(CLI::IsMember({"on", "off", "both"}));
+      ->check(one_of({"on", "off", "both"}));
   CLI::Option* cache_option =
       app.add_option("--cache-dir", cache_dir, "else GEMVJIT_CACHE_DIR, $XDG_CACHE_HOME/gemvjit, $HOME/.cache/gemvjit")
           ->type_name("DIR");
@@ -146,6 +149,11 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   CLI::Option* quiet_option = app.add_flag("-q,--quiet", options.quiet, "no progress; errors only");
   app.add_flag("-v,--verbose", options.verbosity, "each kernel as it is finished; twice: the library's debug log")
       ->excludes(quiet_option);
+  app.add_option("--progress", options.progress,
+                 "on stderr: a line on a terminal, plain lines elsewhere, JSON events or none; auto if not said")
+      ->type_name(joined_words(progress_choices()))
+      ->check(one_of(progress_choices()));
+  add_common_options(app);
   if (const auto code = parse_command_line(app, argc, argv)) return code;
 
   for (const std::string& text : shapes) {

@@ -36,6 +36,7 @@ struct WarmupOptions {
   bool json = false;
   bool quiet = false;
   int verbosity = 0;
+  std::string progress = "auto";  // one of progress_choices()
 
   bool wants_native() const;
 };

@@ -20,7 +20,7 @@ constexpr Command commands[] = {
     {"show", "all that is known of one entry", show_entry},
     {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries},
     {"stats", "number and size of entries by target and family", show_stats},
-    {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key},
+    {"explain", "why a key would hit or miss; or which kernel a shape gets, why, and what was rejected", explain_key},
     {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries},
     {"import", "verify a bundle and put what is new of it into the cache", import_entries},
     {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry},
@@ -47,6 +47,7 @@ constexpr const char* footer =
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
     "  gemvjit-cache import kernels.gjb                        # the same into a cache of one's own\n"
     "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
+    "  gemvjit-cache explain 4096 14336 8 --arch hopper        # which kernel, why, and what was rejected\n"
     "  gemvjit-cache verify --deep --repair";
 
 void add_arguments(CLI::App& command, const std::string& name, CacheArguments& arguments) {
@@ -80,10 +81,20 @@ void add_arguments(CLI::App& command, const std::string& name, CacheArguments& a
     command.footer("Example: gemvjit-cache gc --max-age 30d --max-bytes 512M --dry-run");
   }
   if (name == "explain") {
-    command.add_option("name", arguments.selectors, "a key, or the first digits of the digest of an entry of it")
-        ->type_name("KEY-OR-DIGEST-PREFIX")
+    command
+        .add_option("name", arguments.selectors,
+                    "a key, or the first digits of the digest of an entry of it; or N K M, what a shape gets for M "
+                    "tokens")
+        ->type_name("KEY-OR-DIGEST-PREFIX | N K M")
         ->required()
-        ->expected(1);
+        ->expected(1, 3);
+    command
+        .add_option("--arch", arguments.arch, "of a shape: the target, such as sm_90a or hopper; else the GPU's here")
+        ->type_name("TARGET");
+    command.add_flag("--silu", arguments.silu, "of a shape: with the fused activation");
+    command.add_flag("--bf16", arguments.bf16, "of a shape: the weight is BF16, not NVFP4");
+    command.add_flag("--no-pdl", arguments.no_pdl, "of a shape: without programmatic dependent launch");
+    command.add_flag("--tuned-only", arguments.tuned_only, "of a shape: measured configurations only");
   }
   if (name == "disasm") {
     command.add_option("name", arguments.selectors, "a key with one entry, or the first digits of a digest")

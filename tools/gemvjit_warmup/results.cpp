@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "src/catalog/reasons.h"
 #include "tools/common/human_units.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_warmup/problem_list.h"
@@ -40,6 +41,14 @@ nlohmann::ordered_json nearest_json(const KernelResult& result) {
           {"field", nearest.field},
           {"wanted", nearest.wanted},
           {"found", nearest.found}};
+}
+
+// Why a kernel is not there, else where its configuration comes from.
+std::string reason_of(const KernelResult& result, WarmupMode mode) {
+  if (result.status == GEMVJIT_ENTRY_DAMAGED) return std::string(reason_token(Reason::entry_damaged));
+  if (result.outcome == GEMVJIT_OUTCOME_FAILED) return std::string(reason_token(Reason::build_failed));
+  const bool is_missing = mode == WarmupMode::check && result.outcome == GEMVJIT_OUTCOME_MISSING;
+  return is_missing ? std::string(reason_token(Reason::not_in_cache)) : result.match;
 }
 
 }  // namespace
@@ -131,6 +140,7 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
                     {"flags", fmt::format("{:016x}", result.flags)},
                     {"arch", result.arch},
                     {"status", status_word(result)},
+                    {"reason", reason_of(result, mode_)},
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
     if (mode_ == WarmupMode::dry_run) {

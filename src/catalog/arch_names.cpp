@@ -96,7 +96,7 @@ Status unknown(std::string_view text, const std::string& lower) {
   return {StatusCode::invalid_argument,
           fmt::format("\"{}\" names no target; the nearest name is {}. Known are{}, and numbers such as sm_90a, 9.0a, "
                       "90a or compute_90a",
-                      text, nearest, listed.substr(1))};
+                      text.substr(0, 64), nearest, listed.substr(1))};
 }
 
 }  // namespace

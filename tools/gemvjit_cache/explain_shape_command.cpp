@@ -42,7 +42,7 @@ ExitCode read_targets(const std::string& name, std::vector<Arch>& targets) {
   if (!name.empty()) {
     const Result<NamedTargets> named = parse_targets(name);
     if (!named) {
-      complain("--arch: " + printable(named.status().message()));
+      complain("--arch: " + named.status().message());
       return exit_usage;
     }
     targets = named->targets;

@@ -63,7 +63,7 @@ std::string read_archs(const std::vector<std::string>& values, WarmupOptions& op
   drop_repeats(names);
   for (const std::string& name : names) {
     const Result<NamedTargets> named = parse_targets(name);
-    if (!named) return "--arch: " + printable(named.status().message());
+    if (!named) return "--arch: " + named.status().message();
     WarmupOptions::ArchName& arch = options.arch_names.emplace_back();
     arch.name = name;
     arch.note = named->note;

@@ -21,6 +21,7 @@ NEWER_NVRTC_WHEEL=nvidia-cuda-nvrtc==13.5.37 # the newest 13.x, beside the one t
 CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
 NUMPY_WHEEL='numpy>=1.24,<3'
 MATPLOTLIB_WHEEL='matplotlib>=3.6,<4' # for tools/plot_bench.py only
+KUBERNETES_WHEELS=('pyyaml>=6,<7' 'kubernetes-validate>=1.30') # for the test of examples/kubernetes only
 APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
   ninja-build nlohmann-json3-dev python3 python3-venv)
 
@@ -99,11 +100,18 @@ setup_python() {
     setup_quietly "$DEPS/venv.log" "$python -m venv" "$python" -m venv "$DEPS/venv"
     setup_pip numpy install "$NUMPY_WHEEL"
   fi
-  # Pictures are drawn seldom: no reason to stop a build where matplotlib cannot be had.
-  "$GEMVJIT_PYTHON" -c 'import matplotlib' 2>/dev/null && return 0
-  setup_say "adding matplotlib to it"
-  (setup_pip matplotlib install "$MATPLOTLIB_WHEEL") ||
-    setup_say "going on without matplotlib: tools/plot_bench.py draws no pictures, and its test of them is skipped"
+  # No reason to stop a build where these cannot be had.
+  setup_optional_wheels matplotlib matplotlib "$MATPLOTLIB_WHEEL"
+  setup_optional_wheels kubernetes-validate kubernetes_validate "${KUBERNETES_WHEELS[@]}"
+}
+
+# setup_optional_wheels NAME MODULE WHEEL...: into the environment, if that can be done.
+setup_optional_wheels() {
+  local name="$1" module="$2"
+  shift 2
+  "$GEMVJIT_PYTHON" -c "import $module" 2>/dev/null && return 0
+  setup_say "adding $name to it"
+  (setup_pip "$name" install "$@") || setup_say "going on without $name: the tests that need it are skipped"
 }
 
 # setup_pip NAME ARGUMENTS...: pip, with the log kept as pip-NAME.log.
@@ -160,8 +168,10 @@ setup_cuda() {
   GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$(dirname "${headers[0]}")")
 }
 
-# A second, newer NVRTC for the tests of what only it can do. Without it they are skipped, with the reason.
+# A second, newer NVRTC for the tests of what only it can do; test.sh asks for it. Without it they are skipped, with the
+# reason. 58 MB.
 setup_newer_nvrtc() {
+  local DEPS="$GEMVJIT_ROOT/build/deps"
   local folder="$DEPS/newer_nvrtc"
   grep -qxF "$NEWER_NVRTC_WHEEL" "$folder/wheel.txt" 2>/dev/null && return 0
   setup_say "fetching $NEWER_NVRTC_WHEEL from PyPI into build/deps/newer_nvrtc, for tests"
@@ -185,7 +195,6 @@ setup_all() {
   setup_apt
   setup_python
   setup_cuda
-  setup_newer_nvrtc
   exec {lock}>&-
 }
 

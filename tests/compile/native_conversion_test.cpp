@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// The folder of a second, newer NVRTC: tools/setup.sh puts the wheel into build/deps where it can be had.
+// The folder of a second, newer NVRTC: tools/test.sh puts the wheel into build/deps where it can be had.
 std::string find_newer_nvrtc() {
   if (const char* named = std::getenv("GEMVJIT_TEST_NEWER_NVRTC"); named != nullptr) return named;
   glob_t matches{};
@@ -38,8 +38,7 @@ class NativeConversion : public testing::Test {
   }
   void open_newer() {
     const std::string folder = find_newer_nvrtc();
-    if (folder.empty())
-      GTEST_SKIP() << "no second NVRTC in build/deps/newer_nvrtc: tools/setup.sh fetches it from PyPI";
+    if (folder.empty()) GTEST_SKIP() << "no second NVRTC in build/deps/newer_nvrtc: tools/test.sh fetches it from PyPI";
     cuda::NvrtcSearch search;
     search.gemvjit_nvrtc = folder;
     open(search);

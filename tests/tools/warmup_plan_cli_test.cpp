@@ -75,6 +75,14 @@ TEST_F(PlanCli, IsWarmedAndChecked) {
   EXPECT_EQ(warmup(with(shapes(), {"--check"})).exit_code, 0);
 }
 
+// As a mounted ConfigMap has it: a link to a link.
+TEST_F(PlanCli, IsReadThroughLinks) {
+  const std::string plan = write_plan(shapes());
+  std::filesystem::create_symlink(plan, folder_.path("data"));
+  std::filesystem::create_symlink("data", folder_.path("link.json"));
+  EXPECT_EQ(keys_of(document(warmup({"--plan", folder_.path("link.json"), "--dry-run", "--json"}))), keys_of_plan(plan));
+}
+
 // Neither library is opened: there is none to be found.
 TEST_F(PlanCli, CheckAndDryRunNeedNoLibrary) {
   const std::string plan = write_plan(shapes());

@@ -12,6 +12,7 @@
 #include "src/base/json_depth.h"
 #include "src/compile/specialize.h"
 #include "tools/common/printable.h"
+#include "tools/common/regular_file.h"
 #include "tools/common/unique_keys.h"
 
 namespace gemvjit::tools {
@@ -219,10 +220,9 @@ Result<Plan> parse_plan(std::string_view text) {
 }
 
 Result<Plan> read_plan(const std::string& path) {
-  const Result<Bytes> bytes = read_file(path, kPlanSizeLimit);
-  if (!bytes)
-    return Status(bytes.status().code(), fmt::format("plan {}: {}", printable(path), bytes.status().message()));
-  Result<Plan> plan = parse_plan({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  const Result<std::string> text = RegularFile::read_all(path, kPlanSizeLimit);
+  if (!text) return Status(text.status().code(), fmt::format("plan {}", printable(text.status().message())));
+  Result<Plan> plan = parse_plan(*text);
   if (plan) return plan;
   return Status(plan.status().code(), fmt::format("plan {}: {}", printable(path), plan.status().message()));
 }

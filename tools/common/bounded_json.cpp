@@ -63,12 +63,7 @@ Result<json> parse_model_json(const std::string& path, std::string_view text) {
 }
 
 Result<json> read_model_json(const std::string& path) {
-  GEMVJIT_TRY_ASSIGN(const RegularFile file, RegularFile::open(path));
-  if (file.bytes() > model_json_limit) {
-    return bad(path, fmt::format("has {} bytes, more than the limit of {}", file.bytes(), model_json_limit));
-  }
-  std::string text(file.bytes(), '\0');
-  if (!file.read_at(0, text.data(), text.size())) return bad(path, "cannot be read");
+  GEMVJIT_TRY_ASSIGN(const std::string text, RegularFile::read_all(path, model_json_limit));
   return parse_model_json(path, text);
 }
 

@@ -38,4 +38,17 @@ bool RegularFile::read_at(std::uint64_t offset, void* out, std::size_t size) con
   return true;
 }
 
+Result<std::string> RegularFile::read_all(const std::string& path, std::uint64_t limit) {
+  GEMVJIT_TRY_ASSIGN(const RegularFile file, open(path));
+  if (file.bytes() > limit) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{}: has {} bytes, more than the limit of {}", path, file.bytes(), limit));
+  }
+  std::string text(file.bytes(), '\0');
+  if (!file.read_at(0, text.data(), text.size())) {
+    return Status(StatusCode::io_error, fmt::format("{}: cannot be read", path));
+  }
+  return text;
+}
+
 }  // namespace gemvjit::tools

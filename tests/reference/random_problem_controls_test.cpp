@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "tests/support/gpu_problem.h"
+#include "tools/verification/number_formats.h"
 
 namespace gemvjit::test {
 namespace {

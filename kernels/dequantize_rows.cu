@@ -38,7 +38,7 @@ __device__ __forceinline__ Block load_block(const u8* weight, const u8* weight_s
 // Eight values in k order: the decoder's pairs {i, i + 4} are put back into neighbours.
 __device__ __forceinline__ U32x4 dequantize8(u32 codes, u32 scale, bool is_nan) {
   u32 pair[4];
-  decode_codes(codes, pair);
+  code_pairs(codes, pair);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     pair[i] = is_nan ? kBf16Nan2 : mul_bf16x2(mul_bf16x2(pair[i], scale), kBf16DecodeFactor2);

@@ -17,6 +17,7 @@ GEMVJIT_CMAKE_ARGS=()
 # Versions that were tested together. nvidia-cuda-runtime is the wheel that holds cuda.h.
 CUDA_WHEELS=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96)
 NVDISASM_WHEEL=nvidia-cuda-nvdisasm==13.2.78 # the oldest on PyPI; reads cubins of 13.0
+NEWER_NVRTC_WHEEL=nvidia-cuda-nvrtc==13.5.37 # the newest 13.x, beside the one that is used: for tests only
 CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
 NUMPY_WHEEL='numpy>=1.24,<3'
 MATPLOTLIB_WHEEL='matplotlib>=3.6,<4' # for tools/plot_bench.py only
@@ -165,6 +166,23 @@ setup_cuda() {
   [ -z "$toolkit" ] || headers=("$toolkit/include/cuda.h")
   [ -f "${headers[0]}" ] || setup_fail "the wheels hold no cuda.h; remove $DEPS/cuda and try again"
   GEMVJIT_CMAKE_ARGS+=("-DGEMVJIT_CUDA_INCLUDE_DIR=$(dirname "${headers[0]}")")
+}
+
+# A second, newer NVRTC for the tests of what only it can do; test.sh asks for it. Without it they are skipped, with the
+# reason. 58 MB.
+setup_newer_nvrtc() {
+  local DEPS="$GEMVJIT_ROOT/build/deps"
+  local folder="$DEPS/newer_nvrtc"
+  grep -qxF "$NEWER_NVRTC_WHEEL" "$folder/wheel.txt" 2>/dev/null && return 0
+  setup_say "fetching $NEWER_NVRTC_WHEEL from PyPI into build/deps/newer_nvrtc, for tests"
+  rm -rf "$folder" "$folder.new"
+  (setup_pip newer_nvrtc install --no-deps --target "$folder.new" "$NEWER_NVRTC_WHEEL") || {
+    setup_say "going on without it: tests of a second NVRTC are skipped"
+    return 0
+  }
+  rm -f "$folder.new"/nvidia/*/lib/*.alt.so*
+  printf '%s\n' "$NEWER_NVRTC_WHEEL" >"$folder.new/wheel.txt"
+  mv "$folder.new" "$folder"
 }
 
 setup_all() {

@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 trap 'echo "test: stopped: the step above failed" >&2' ERR
 cd "$GEMVJIT_ROOT"
 echo "test: building in build/ci"
+setup_newer_nvrtc
 setup_configure ci
 cmake --build --preset ci
 trap - ERR

@@ -399,6 +399,9 @@ typedef struct gemvjit_stats_data {
   uint64_t cache_quarantined;    /* damaged files moved to the quarantine */
   uint64_t cache_determinism_alarms; /* a compile gave other code than the cache holds, by the same compiler */
   uint64_t cache_unreadable; /* of cache_damaged: files that could not be read at all (permission, disk error) */
+  /* With the four by gemvjit_kernel_info.match above a counter for each class: problems of warmups for which there was
+   * no kernel (a shape that is not served, nothing measured where that was asked for). Older headers end before it. */
+  uint64_t unserved_problems;
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

@@ -6,6 +6,11 @@
 // for its subnormals too. Multiplied up by powers of two, which is exact, the scale becomes 2^119 times its value, and
 // one BF16 multiplication per pair gives code * scale * 2^-7: at most 6 significant bits, so exact again. The
 // accumulator gets the 2^7 back.
+//
+// Where target and compiler have the conversion of E2M1 to BF16 (the a and f targets from sm_100 on, NVRTC 13.2 and
+// newer), code_pairs() uses it and the scale is multiplied up 2^126 times less: decoded weights, and the order of
+// their pairs, are the same bits. That the compiler's version decides here, and no key, keeps an entry valid under
+// every NVRTC.
 #pragma once
 
 #include "kernels/device/types.cuh"
@@ -16,6 +21,14 @@ inline constexpr float kDecodeFactor = 128.0f;          // decoded weight * kDec
 inline constexpr u32 kBf16DecodeFactor2 = 0x43004300u;  // the same, twice, in BF16
 inline constexpr u32 kBf16Two120 = 0x7b807b80u;         // 2^120
 inline constexpr u32 kBf16Two119 = 0x7b007b00u;         // 2^119
+
+// A plain target has no such macro, and both count as 0.
+#if (__CUDA_ARCH_SPECIFIC__ >= 1000 || __CUDA_ARCH_FAMILY_SPECIFIC__ >= 1000) && \
+    (__CUDACC_VER_MAJOR__ > 13 || (__CUDACC_VER_MAJOR__ == 13 && __CUDACC_VER_MINOR__ >= 2))
+#define GEMVJIT_HAS_E2M1_CONVERSION 1
+#else
+#define GEMVJIT_HAS_E2M1_CONVERSION 0
+#endif
 
 // Eight codes (k0 in the lowest nibble) to four pairs of 2^-126 times their values: pair[i] = {code i, code i + 4}.
 // Each field is isolated and multiplied by the sum of two powers of two, which puts its magnitude and its sign where
@@ -29,13 +42,41 @@ __device__ __forceinline__ void decode_codes(u32 codes, u32 (&pair)[4]) {
   pair[3] = (upper & 0x00f000f0u) * 0x0104u & kKeep;
 }
 
-// Two scale bytes (first in the low byte) to 2^119 times their values, each twice: first = {s0, s0}, second = {s1, s1}.
+// The same pairs, times what decode_scales() expects: the values themselves where there is a conversion.
+__device__ __forceinline__ void code_pairs(u32 codes, u32 (&pair)[4]) {
+#if GEMVJIT_HAS_E2M1_CONVERSION
+  u32 neighbours[4];  // {code 2 i, code 2 i + 1}
+  asm("{\n\t"
+      ".reg .b8 b0, b1, b2, b3;\n\t"
+      "mov.b32 {b0, b1, b2, b3}, %4;\n\t"
+      "cvt.rn.bf16x2.e2m1x2 %0, b0;\n\t"
+      "cvt.rn.bf16x2.e2m1x2 %1, b1;\n\t"
+      "cvt.rn.bf16x2.e2m1x2 %2, b2;\n\t"
+      "cvt.rn.bf16x2.e2m1x2 %3, b3;\n\t"
+      "}"
+      : "=r"(neighbours[0]), "=r"(neighbours[1]), "=r"(neighbours[2]), "=r"(neighbours[3])
+      : "r"(codes));
+  pair[0] = prmt(neighbours[0], neighbours[2], 0x5410);
+  pair[1] = prmt(neighbours[0], neighbours[2], 0x7632);
+  pair[2] = prmt(neighbours[1], neighbours[3], 0x5410);
+  pair[3] = prmt(neighbours[1], neighbours[3], 0x7632);
+#else
+  decode_codes(codes, pair);
+#endif
+}
+
+// Two scale bytes (first in the low byte), each twice: first = {s0, s0}, second = {s1, s1}. Their values times what
+// makes a product with code_pairs() 2^-7 of the weight: 2^119, or with the conversion 2^-7.
 // NaN codes (0x7f, 0xff) come out as a finite number; `nan_seen` keeps a trace of them, see has_nan_scale.
 __device__ __forceinline__ void decode_scales(u32 two_scales, u32& first, u32& second, u32& nan_seen) {
   const u32 spread = prmt(two_scales, 0, 0x1404);  // {s1, 0, s0, 0}: each byte at the top of its half
   const u32 magnitude = (spread >> 4) & 0x07f007f0u;
   nan_seen |= magnitude + 0x00100010u;  // 0x7f is the one magnitude that carries into bit 11
+#if GEMVJIT_HAS_E2M1_CONVERSION
+  const u32 scaled = mul_bf16x2((spread & 0x80008000u) | magnitude, 0x78007800u);  // 2^113
+#else
   const u32 scaled = mul_bf16x2(mul_bf16x2((spread & 0x80008000u) | magnitude, kBf16Two120), kBf16Two119);
+#endif
   first = prmt(scaled, scaled, 0x1010);
   second = prmt(scaled, scaled, 0x3232);
 }

@@ -172,7 +172,7 @@ class Nvfp4Weights {
         u32 w[2][4];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          decode_codes(stage.codes[r][half].v[word], w[half]);
+          code_pairs(stage.codes[r][half].v[word], w[half]);
 #pragma unroll
           for (int i = 0; i < 4; ++i) w[half][i] = mul_bf16x2(w[half][i], scale[r][half][word / 2]);
         }

@@ -31,6 +31,33 @@ constexpr Row kRows[] = {
     {121, true, true, 99 * 1024, false},    //
 };
 
+// Which NVRTC builds for a target: the release history of the PTX ISA (which names the CUDA release of each version and
+// its targets), and of NVRTC 12.8 to 13.5 their own nvrtcGetSupportedArchs. 0.0: none does.
+struct Version {
+  int major = 0, minor = 0;
+};
+struct NvrtcRow {
+  int sm;
+  Version first, first_a, first_f;
+  Version last = {};  // 0.0: newer ones do, too
+  int new_name = 0;
+};
+constexpr NvrtcRow kNvrtcRows[] = {
+    {80, {11, 0}, {}, {}},
+    {86, {11, 1}, {}, {}},
+    {87, {11, 4}, {}, {}},
+    {88, {13, 0}, {}, {}},
+    {89, {11, 8}, {}, {}},
+    {90, {11, 8}, {12, 0}, {}},
+    {100, {12, 8}, {12, 8}, {12, 9}},
+    {101, {12, 8}, {12, 8}, {12, 9}, {12, 9}, 110},
+    {103, {12, 9}, {12, 9}, {12, 9}},
+    {107, {13, 4}, {13, 4}, {13, 4}},
+    {110, {13, 0}, {13, 0}, {13, 0}},
+    {120, {12, 8}, {12, 8}, {12, 9}},
+    {121, {12, 9}, {12, 9}, {12, 9}},
+};
+
 }  // namespace
 
 Result<ArchFacts> arch_facts(const Arch& arch) {
@@ -51,12 +78,44 @@ Result<ArchFacts> arch_facts(const Arch& arch) {
   facts.has_wgmma = arch.sm == 90 && arch.suffix == 'a';  // PTX ISA: wgmma is of sm_90a alone
   facts.max_smem_bytes_per_cta = best->max_smem_bytes;
   facts.verified_on_device = best->verified_on_device && best->sm == arch.sm;
+  facts.is_listed = best->sm == arch.sm;
   return facts;
 }
 
 std::vector<Arch> targets_for_device(int major, int minor) {
   const int sm = major * 10 + minor;
+  const Result<ArchFacts> facts = arch_facts({sm, 0});
+  if (facts && !facts->is_listed) return {{sm, 'f'}, {sm, 'a'}, {sm, 0}};
   return {{sm, 'a'}, {sm, 'f'}, {sm, 0}};
+}
+
+std::vector<Arch> possible_targets(int major, int minor) {
+  std::vector<Arch> targets;
+  for (const Arch& arch : targets_for_device(major, minor)) {
+    const Result<ArchFacts> facts = arch_facts(arch);
+    if (facts && (arch.suffix == 0 || facts->has_clusters)) targets.push_back(arch);
+  }
+  return targets;
+}
+
+std::string nvrtc_that_builds(const Arch& arch) {
+  for (const NvrtcRow& row : kNvrtcRows) {
+    if (row.sm != arch.sm) continue;
+    const Version& first = arch.suffix == 'a' ? row.first_a : arch.suffix == 'f' ? row.first_f : row.first;
+    if (first.major == 0) return fmt::format("no NVRTC builds for {}", arch.text());
+    if (row.last.major == 0) {
+      return fmt::format("NVRTC {}.{} and newer build for {}", first.major, first.minor, arch.text());
+    }
+    return fmt::format("NVRTC {}.{} to {}.{} build for {}; newer ones call the chip sm_{}", first.major, first.minor,
+                       row.last.major, row.last.minor, arch.text(), row.new_name);
+  }
+  return "";
+}
+
+std::vector<int> known_sms() {
+  std::vector<int> sms;
+  for (const Row& row : kRows) sms.push_back(row.sm);
+  return sms;
 }
 
 std::vector<Arch> tested_archs() {

@@ -16,6 +16,7 @@ struct ArchFacts {
   bool has_wgmma = false;
   int max_smem_bytes_per_cta = 0;   // dynamic, with the opt-in attribute
   bool verified_on_device = false;  // its kernels ran on hardware (docs/verified.md); all others were only compiled
+  bool is_listed = true;            // false: a chip that this version does not know; the facts are a neighbour's
 };
 
 // unsupported, with what is accepted, for a target below sm_80. A number that has no row gets the facts of the nearest
@@ -23,9 +24,20 @@ struct ArchFacts {
 // decides whether the target exists at all.
 Result<ArchFacts> arch_facts(const Arch& arch);
 
-// Targets to try for a device of capability major.minor, best first: a, f, plain ("sm_90a", "sm_90f", "sm_90"). The
-// same order names the entries to look for in a cache.
+// Targets to try for a device of capability major.minor, best first: a, f, plain ("sm_90a", "sm_90f", "sm_90"); for a
+// chip that this version does not know its family's first, which every NVRTC has that knows the chip. The same order
+// names the entries to look for in a cache.
 std::vector<Arch> targets_for_device(int major, int minor);
+
+// Those of them that can exist, best first; none for a device that is too old. Suffixes came with clusters, so that an
+// older device has the plain target only, and a family with sm_100.
+std::vector<Arch> possible_targets(int major, int minor);
+
+// "NVRTC 13.4 and newer build for sm_107a"; "" for a target that this version knows nothing of.
+std::string nvrtc_that_builds(const Arch& arch);
+
+// The numbers of the chips that this version has facts of.
+std::vector<int> known_sms();
 
 // Targets that this version compiles in its tests.
 std::vector<Arch> tested_archs();

@@ -17,21 +17,28 @@ std::string list_targets(const Compiler& compiler) {
   return text;
 }
 
+std::string which_nvrtc_builds(const Arch& arch) {
+  const std::string known = nvrtc_that_builds(arch);
+  return known.empty() ? "" : "; " + known;
+}
+
 }  // namespace
 
 Result<CompilerPool::Choice> CompilerPool::choose(std::span<const KernelKey> candidates) {
   if (candidates.empty()) return Status(StatusCode::internal_error, "no target to compile for");
   const KernelKey& wanted = candidates.front();
-  GEMVJIT_TRY_ASSIGN(const std::shared_ptr<Compiler> compiler,
-                     compiler_for(wanted.arch.sm, fmt::format("compile {}", wanted.text())));
+  const Result<std::shared_ptr<Compiler>> opened =
+      compiler_for(wanted.arch.sm, fmt::format("compile {}", wanted.text()));
+  if (!opened) return Status(opened.status().code(), opened.status().message() + which_nvrtc_builds(wanted.arch));
+  const std::shared_ptr<Compiler>& compiler = *opened;
   std::string tried;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (compiler->supports(candidates[i].arch)) return Choice{compiler, i};
     tried += (i == 0 ? "" : ", ") + candidates[i].arch.text();
   }
   return Status(StatusCode::no_compiler,
-                fmt::format("{} ({}) does not compile for {}; it supports {}", compiler->version(), compiler->path(),
-                            tried, list_targets(*compiler)));
+                fmt::format("{} ({}) does not compile for {}; it supports {}{}", compiler->version(), compiler->path(),
+                            tried, list_targets(*compiler), which_nvrtc_builds(wanted.arch)));
 }
 
 Result<std::string> CompilerPool::describe() {

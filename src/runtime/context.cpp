@@ -42,15 +42,6 @@ std::string what_is_served(const ContextOptions& options) {
 
 }  // namespace
 
-std::vector<Arch> possible_targets(int major, int minor) {
-  std::vector<Arch> targets;
-  for (const Arch& arch : targets_for_device(major, minor)) {
-    const Result<ArchFacts> facts = arch_facts(arch);
-    if (facts && (arch.suffix == 0 || facts->has_clusters)) targets.push_back(arch);
-  }
-  return targets;
-}
-
 Dependencies default_dependencies() {
   Dependencies dependencies;
   dependencies.driver = [](const std::string& purpose) { return cuda::load_driver(purpose); };

@@ -10,10 +10,6 @@
 
 namespace gemvjit {
 
-// The targets of a device of capability major.minor that can exist, best first; none for one that is too old. Those for
-// one chip or family came with clusters, so that an older device has the plain one only.
-std::vector<Arch> possible_targets(int major, int minor);
-
 struct Device {
   std::shared_ptr<const cuda::DriverApi> driver;
   CUdevice device = 0;

@@ -210,6 +210,9 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
     return {captures, std::vector<Status>(requests.size(), captures)};
   }
   const WorkPlan plan = plan_work(context, requests);
+  for (const Status& status : plan.problem_status) {
+    if (!status) context.counters().unserved_problems.fetch_add(1, std::memory_order_relaxed);
+  }
   WarmupRun run(context, plan, options);
   run.run();
 

@@ -46,10 +46,32 @@ Choice choice_of(const TunedEntry& entry) {
   return choice;
 }
 
-std::optional<Choice> choice_of_neighbour(const EntryIndex& index, const Arch& arch, const Problem& problem, int nt) {
+// Notes what is passed over, where anybody wants to know.
+class RejectionNotes {
+ public:
+  explicit RejectionNotes(std::vector<Rejected>* notes) : notes_(notes) {}
+  void add(Reason reason, std::string_view what, std::string detail = "") const {
+    if (notes_ != nullptr) notes_->push_back({reason, std::string(what), std::move(detail)});
+  }
+  // Whether the configuration is possible; noted with the rule that it breaks if not.
+  bool possible(const Arch& arch, const Problem& problem, int nt, const TileConfig& tile, bool pdl,
+                std::string_view what) const {
+    if (notes_ == nullptr) return is_possible(arch, problem, nt, tile, pdl);
+    const Result<KernelKey> key = make_key(problem, nt, tile, pdl, arch);
+    if (!key) add(Reason::tile_not_possible, what, key.status().message());
+    return key.is_ok();
+  }
+
+ private:
+  std::vector<Rejected>* notes_;
+};
+
+std::optional<Choice> choice_of_neighbour(const EntryIndex& index, const Arch& arch, const Problem& problem, int nt,
+                                          const RejectionNotes& notes) {
   if (!check_problem(problem)) return std::nullopt;
   const auto accept = [&](const TunedEntry& entry) {
-    return is_possible(arch, problem, nt, adapt_tile(entry.tile, entry.n, problem.n), entry.pdl);
+    const std::string what = fmt::format("neighbour N={} K={}", entry.n, entry.k);
+    return notes.possible(arch, problem, nt, adapt_tile(entry.tile, entry.n, problem.n), entry.pdl, what);
   };
   Neighbour nearest = index.nearest(problem, nt, problem.silu_mul, accept);
   if (nearest.entry == nullptr && problem.silu_mul) nearest = index.nearest(problem, nt, false, accept);
@@ -120,7 +142,14 @@ const TuningTables::Table* TuningTables::table_for(const Arch& arch) const {
   return for_others;
 }
 
-Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned) const {
+std::string TuningTables::table_name(const Arch& arch) const {
+  const Table* table = table_for(arch);
+  return table == nullptr ? "" : table->name;
+}
+
+Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned,
+                                    std::vector<Rejected>* rejected) const {
+  const RejectionNotes notes(rejected);
   Choice choice;
   choice.provenance = "untuned";
   if (!family_row(problem.family).has_tokens) {
@@ -130,29 +159,36 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
   GEMVJIT_TRY(arch_facts(arch).status());
   const Table* table = table_for(arch);
   if (table == nullptr) {
+    notes.add(Reason::no_table, "tuning tables");
     return Status(StatusCode::untuned, fmt::format("no tuning table serves {}", arch.text()));
   }
-  const auto serves = [&](const TunedEntry* entry) {
-    return entry != nullptr && is_possible(arch, problem, nt, entry->tile, entry->pdl);
+  const auto serves = [&](const TunedEntry* entry, Reason absent, std::string_view what) {
+    if (entry == nullptr) notes.add(absent, what);
+    return entry != nullptr && notes.possible(arch, problem, nt, entry->tile, entry->pdl, what);
   };
-  if (const TunedEntry* entry = table->index.measured(problem, nt); serves(entry)) return choice_of(*entry);
+  const TunedEntry* measured = table->index.measured(problem, nt);
+  if (serves(measured, Reason::no_measured_entry, "measured entry")) return choice_of(*measured);
   const std::string shape = fmt::format("{} N={} K={} nt={}{} on {}", family_row(problem.family).name, problem.n,
                                         problem.k, nt, problem.silu_mul ? " silu_mul" : "", arch.text());
   if (!allow_untuned) {
+    notes.add(Reason::untuned_not_allowed, "other configurations");
     return Status(StatusCode::untuned, fmt::format("{} has no measured configuration, and untuned ones are not allowed "
                                                    "for this problem (allow_untuned)",
                                                    shape));
   }
-  if (const TunedEntry* entry = table->index.predicted(problem, nt); serves(entry)) return choice_of(*entry);
-  if (auto neighbour = choice_of_neighbour(table->index, arch, problem, nt)) return std::move(*neighbour);
+  const TunedEntry* predicted = table->index.predicted(problem, nt);
+  if (serves(predicted, Reason::no_predicted_entry, "predicted entry")) return choice_of(*predicted);
+  if (auto neighbour = choice_of_neighbour(table->index, arch, problem, nt, notes)) return std::move(*neighbour);
+  notes.add(Reason::no_neighbour, "measured neighbours");
   const DefaultRow* served = nullptr;
   for (const DefaultRow& row : table->defaults) {
     if (!row.fits(problem, nt)) continue;
     served = &row;
     // A tile may have needs of its own, such as a K it divides or shared memory for x: then the next row serves.
-    if (is_possible(arch, problem, nt, row.tile, row.pdl)) break;
+    if (notes.possible(arch, problem, nt, row.tile, row.pdl, "default")) break;
   }
   if (served == nullptr) {
+    notes.add(Reason::no_default_fits, "defaults");
     return Status(StatusCode::untuned, fmt::format("{}: table {} has no default that fits", shape, table->name));
   }
   choice.tile = served->tile;

@@ -10,6 +10,7 @@
 
 #include "src/base/status.h"
 #include "src/catalog/catalog.h"
+#include "src/catalog/reasons.h"
 
 namespace gemvjit {
 
@@ -43,6 +44,13 @@ struct Choice {
   }
 };
 
+// What a look-up passed over on its way.
+struct Rejected {
+  Reason reason;
+  std::string what;    // "measured entry", "nt 1", ...
+  std::string detail;  // "" if the reason says all
+};
+
 // A table's text with the name that messages call it by.
 struct NamedJson {
   std::string name;
@@ -62,7 +70,11 @@ class TuningTables {
   // is any), its rounds scaled to N; the first row of the defaults that fits. A configuration that `arch` cannot have
   // is passed over for the next; of the defaults the last that fits is taken even so, and make_key then names the rule
   // that is broken. Else untuned. dequantize_rows always has its one configuration.
-  Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned) const;
+  // `rejected`, if given, gets what was passed over, in order.
+  Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned,
+                        std::vector<Rejected>* rejected = nullptr) const;
+  // The file of the table that serves the arch; "" if none does.
+  std::string table_name(const Arch& arch) const;
   // The smallest nt that covers M and is tuned (or that lookup() serves, where untuned shapes are allowed); 0 if none.
   int pick_nt(const Arch& arch, const Problem& problem, std::int64_t m, bool allow_untuned) const;
   // Whether any nt of the shape is tuned.

@@ -197,6 +197,19 @@ TEST_F(ApiStats, AnEntryThatCannotBeRead) {
   EXPECT_TRUE(std::filesystem::is_directory(file_of() + "/somebody's"));
 }
 
+TEST_F(ApiStats, AProblemWithoutAKernelIsCounted) {
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm_one(context), GEMVJIT_OK);
+  EXPECT_EQ(stats_of(context).unserved_problems, 0u);
+  EXPECT_EQ(warm_one(context, 63), GEMVJIT_INVALID_SHAPE);
+  EXPECT_EQ(stats_of(context).unserved_problems, 1u);
+  gemvjit_stats_data older{};
+  older.struct_size = offsetof(gemvjit_stats_data, unserved_problems);
+  older.unserved_problems = 77;
+  ASSERT_EQ(gemvjit_stats(context, &older), GEMVJIT_OK);
+  EXPECT_EQ(older.unserved_problems, 77u);
+}
+
 TEST_F(ApiStats, TheStructsOfOlderHeadersEndEarlier) {
   options.cache_max_bytes = 100;
   gemvjit_context* context = open();

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 from fractions import Fraction
 from pathlib import Path
 
@@ -125,6 +126,28 @@ class Quantize(unittest.TestCase):
         self.check_exact(rng.normal(0, 0.05, (8, 64)))
         # Blocks of very different size: subnormal scales and scales that round to zero.
         self.check_exact(rng.normal(0, 1, (8, 64)) * np.exp(rng.uniform(-14, 3, (8, 4))).repeat(16, axis=1))
+
+    def test_wrong_quantizers_are_seen(self):
+        """Negative control: the comparison with the definition fails for each classic mistake."""
+        weight = np.random.default_rng(1).normal(0, 0.05, (8, 64)).astype(np.float32)
+        e2m1_from, quantize = tool.e2m1_from, tool.quantize
+
+        def swapped(w):
+            packed, scales, scale_2 = quantize(w)
+            return packed << 4 | packed >> 4, scales, scale_2
+
+        def reciprocal(w):
+            packed, scales, scale_2 = quantize(w)
+            return packed, scales, np.float32(1 / scale_2)
+
+        def shifted(w):
+            packed, scales, scale_2 = quantize(w)
+            return packed, np.roll(scales, 1, axis=1), scale_2
+
+        for name, value in (("quantize", swapped), ("quantize", reciprocal), ("quantize", shifted),
+                            ("e2m1_from", lambda v: e2m1_from(np.asarray(v) * 1.2))):
+            with self.subTest(name=name), mock.patch.object(tool, name, value), self.assertRaises(AssertionError):
+                self.check_exact(weight)
 
     def test_values_on_the_grid_come_back_unchanged(self):
         rng = np.random.default_rng(2)

@@ -90,6 +90,19 @@ TEST_P(ScaleLayoutTest, ReferenceAndKernelsAgree) {
   EXPECT_EQ(static_cast<std::int64_t>(seen.size()), reference::scale_bytes(rows, k)) << "not a bijection";
 }
 
+// Negative control: a layout that is not swizzled is another one wherever there is more than a row of scales.
+TEST_P(ScaleLayoutTest, RowMajorIsAnother) {
+  const auto [rows, columns] = GetParam();
+  std::int64_t differ = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t row_major = row * padded_scale_columns(columns * 16) + column;
+      differ += reference::scale_offset(row, column, columns * 16) != row_major ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(differ > 0, rows > 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, ScaleLayoutTest,
                          testing::Values(ScaleShape{1, 1}, ScaleShape{129, 5}, ScaleShape{2112, 448},
                                          ScaleShape{464, 168}, ScaleShape{2880, 29}, ScaleShape{128, 4}),

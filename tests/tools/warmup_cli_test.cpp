@@ -29,7 +29,7 @@ TEST_F(WarmupCli, BadUsageIsTwoAndSaysWhatIsAccepted) {
       {{"--shape", "64x64:fp8"}, "NxK[:nvfp4|:bf16|:dequant][:silu]"},
       {{"--shape", "99999999999999999999x64"}, "64 bits"},
       {{"--shape"}, "--shape"},
-      {{"--shape", "64x64", "--arch", "sm90"}, "sm_90a"},
+      {{"--shape", "64x64", "--arch", "sm9"}, "sm_90a"},
       {{"--shape", "64x64", "--arch", "sm_90b"}, "sm_90a"},
       {{"--shape", "64x64", "--arch", "sm_75"}, "sm_80"},
       {{"--shape", "64x64", "--arch", "sm_90a", "--nt", "3"}, "1, 2 and 4"},
@@ -142,13 +142,14 @@ TEST_F(WarmupCli, BuildsOnceThenFindsAll) {
   const ProgramOutput cold = warm_one_kernel({"--json"});
   ASSERT_EQ(cold.exit_code, 0) << cold.err;
   const json first = document(cold);
-  EXPECT_EQ(names_of(first), (std::set<std::string>{"results", "summary"}));
+  EXPECT_EQ(names_of(first), (std::set<std::string>{"results", "summary", "archs"}));
   EXPECT_EQ(names_of(first["summary"]),
             (std::set<std::string>{"total", "compiled", "cached", "failed", "left", "seconds"}));
   ASSERT_EQ(first["results"].size(), 1u);
   const json result = first["results"][0];
   EXPECT_EQ(names_of(result), (std::set<std::string>{"key", "digest", "family", "n", "k", "nt", "flags", "arch",
-                                                     "status", "ms", "error"}));
+                                                     "status", "reason", "ms", "error"}));
+  EXPECT_EQ(result["reason"], "family_default");
   EXPECT_EQ(result["status"], "compiled");
   EXPECT_EQ(result["family"], "dequantize_rows");
   EXPECT_EQ(result["n"], 64);
@@ -226,12 +227,16 @@ TEST_F(WarmupCli, ATargetThatNvrtcDoesNotKnowListsThoseItKnows) {
   EXPECT_EQ(output.exit_code, 5);
   EXPECT_TRUE(contains(output.err, "sm_999")) << output.err;
   EXPECT_TRUE(contains(output.err, "sm_90")) << output.err;
-  // A misspelt one as well.
-  const ProgramOutput misspelt = warmup({"--shape", "64x64:dequant", "--arch", "hopper"});
+  // One that is too old as well.
+  const ProgramOutput old = warmup({"--shape", "64x64:dequant", "--arch", "7.0"});
+  EXPECT_EQ(old.exit_code, 2);
+  EXPECT_TRUE(contains(old.err, "sm_100")) << old.err;
+  EXPECT_FALSE(contains(old.err, "sm_75")) << "NVRTC lists it, but it is not served: " << old.err;
+  EXPECT_TRUE(contains(old.err, "suffix a or f")) << old.err;
+  // A misspelt one is told the names.
+  const ProgramOutput misspelt = warmup({"--shape", "64x64:dequant", "--arch", "hoper"});
   EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_TRUE(contains(misspelt.err, "sm_100")) << misspelt.err;
-  EXPECT_FALSE(contains(misspelt.err, "sm_75")) << "NVRTC lists it, but it is not served: " << misspelt.err;
-  EXPECT_TRUE(contains(misspelt.err, "suffix a or f")) << misspelt.err;
+  EXPECT_TRUE(contains(misspelt.err, "nearest name is hopper. Known are native")) << misspelt.err;
 }
 
 TEST_F(WarmupCli, ACacheThatCannotBeWrittenIsSix) {

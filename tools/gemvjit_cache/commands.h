@@ -26,7 +26,9 @@ struct CacheArguments {
   bool prometheus = false;                  // stats
   bool origin = false;                      // config
   std::string sign_key;                     // export, sign
-  std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all
+  std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all; explain
+  bool silu = false, bf16 = false;          // explain of a shape
+  bool no_pdl = false, tuned_only = false;  // explain of a shape
   std::string cubin;                        // disasm: where to write the cubin instead
 };
 
@@ -41,6 +43,7 @@ ExitCode export_entries(const CacheArguments& arguments);
 ExitCode import_entries(const CacheArguments& arguments);
 ExitCode sign_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
+ExitCode explain_shape(const CacheArguments& arguments);
 ExitCode disassemble_entry(const CacheArguments& arguments);
 ExitCode show_config(const CacheArguments& arguments);
 ExitCode run_doctor(const CacheArguments& arguments);

@@ -25,6 +25,7 @@
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/doctor_layers.h"
 #include "tools/gemvjit_cache/doctor_locks.h"
+#include "tools/gemvjit_cache/doctor_policy.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/signers.h"
 
@@ -124,6 +125,7 @@ ordered_json examine_nvrtc() {
             {"path", nullptr},
             {"version", nullptr},
             {"targets", targets},
+            {"policy", ordered_json::array()},
             {"others", ordered_json::array()},
             {"problem", nvrtc.status().message()}};
   }
@@ -138,6 +140,7 @@ ordered_json examine_nvrtc() {
           {"path", api.path},
           {"version", fmt::format("{}.{}", api.major, api.minor)},
           {"targets", targets},
+          {"policy", examine_policy(api)},
           {"others", other_nvrtcs(search, api.path)},
           {"problem", ""}};
 }
@@ -232,6 +235,7 @@ void print_section(const char* title, const ordered_json& section) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_boolean()) text = value == true ? "yes" : "no";
     if (name == "targets") text = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+    if (name == "policy") continue;  // a table of its own
     if (name == "others") {
       for (const ordered_json& other : value) tell("  not used      {}\n", other.get<std::string>());
       continue;
@@ -270,6 +274,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_section("Locks between processes", report["locks"]);
     print_signatures(report["signatures"]);
     print_section("NVRTC", report["nvrtc"]);
+    print_policy(report["nvrtc"]["policy"]);
     print_section("Driver", report["driver"]);
     print_section("Tuning tables", report["tuning"]);
     tell("Here kernels can{} be compiled and can{} be launched\n", report["can_compile"] == true ? "" : "not",

@@ -185,6 +185,11 @@ void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<
 }  // namespace
 
 ExitCode explain_key(const CacheArguments& arguments) {
+  if (arguments.selectors.size() > 1) return explain_shape(arguments);
+  if (!arguments.arch.empty() || arguments.silu || arguments.bf16 || arguments.no_pdl || arguments.tuned_only) {
+    complain("--arch, --silu, --bf16, --no-pdl and --tuned-only are for a shape, explain N K M: a key says all that");
+    return exit_usage;
+  }
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<Layer> layers;

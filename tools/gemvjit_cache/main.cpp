@@ -24,8 +24,8 @@ constexpr Command commands[] = {
     {"verify", "check every file's checksum and name; exit 7 if one is damaged", verify_entries,
      "verify --deep --repair"},
     {"stats", "number and size of entries by target and family", show_stats, "stats --prometheus"},
-    {"explain", "why a key would hit or miss: the layer, or the nearest entry and what differs", explain_key,
-     "explain n4096-k4096-nt1-f0000410208848021-sm_90a"},
+    {"explain", "why a key would hit or miss; or which kernel a shape gets, why, and what was rejected", explain_key,
+     "explain 4096 14336 8 --arch hopper"},
     {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries,
      "export kernels.gjb --arch sm_90a"},
     {"import", "verify a bundle and put what is new of it into the cache", import_entries, "import kernels.gjb"},
@@ -53,6 +53,7 @@ constexpr const char* footer =
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
     "  gemvjit-cache import kernels.gjb                        # the same into a cache of one's own\n"
     "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
+    "  gemvjit-cache explain 4096 14336 8 --arch hopper        # which kernel, why, and what was rejected\n"
     "  gemvjit-cache verify --deep --repair";
 
 void add_arguments(CLI::App& command, const Command& row, CacheArguments& arguments) {
@@ -90,10 +91,20 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
   }
   if (name == "explain") {
-    command.add_option("name", arguments.selectors, "a key, or the first digits of the digest of an entry of it")
-        ->type_name("KEY-OR-DIGEST-PREFIX")
+    command
+        .add_option("name", arguments.selectors,
+                    "a key, or the first digits of the digest of an entry of it; or N K M, what a shape gets for M "
+                    "tokens")
+        ->type_name("KEY-OR-DIGEST-PREFIX | N K M")
         ->required()
-        ->expected(1);
+        ->expected(1, 3);
+    command
+        .add_option("--arch", arguments.arch, "of a shape: the target, such as sm_90a or hopper; else the GPU's here")
+        ->type_name("TARGET");
+    command.add_flag("--silu", arguments.silu, "of a shape: with the fused activation");
+    command.add_flag("--bf16", arguments.bf16, "of a shape: the weight is BF16, not NVFP4");
+    command.add_flag("--no-pdl", arguments.no_pdl, "of a shape: without programmatic dependent launch");
+    command.add_flag("--tuned-only", arguments.tuned_only, "of a shape: measured configurations only");
   }
   if (name == "disasm") {
     command.add_option("name", arguments.selectors, "a key with one entry, or the first digits of a digest")

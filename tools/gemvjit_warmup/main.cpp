@@ -15,6 +15,7 @@
 #include "gemvjit/gemvjit.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/output.h"
+#include "tools/gemvjit_warmup/arch_report.h"
 #include "tools/gemvjit_warmup/budget.h"
 #include "tools/gemvjit_warmup/cache_access.h"
 #include "tools/gemvjit_warmup/cache_report.h"
@@ -258,6 +259,7 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
     nlohmann::ordered_json document = results.json(seconds, counters(context));
     if (forecast) document["summary"]["forecast"] = forecast_json(*forecast);
     if (!list.models.empty()) document["models"] = list.models;
+    if (!options.arch_names.empty()) document["archs"] = archs_json(options);
     print_json(document);
   } else {
     fmt::print("{}", results.table(style_of(STDOUT_FILENO)));  // its escapes are colors; tell() would show them
@@ -336,6 +338,7 @@ int run(const WarmupOptions& options) {
     complain(error);
     return code;
   }
+  for (const std::string& note : arch_notes(options)) reporter.note(note);
   for (const std::string& note : list.notes) reporter.note(note);
   if (options.mode == WarmupMode::build && !cache_usable(context.get(), list, reporter)) return exit_cache_not_writable;
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "src/catalog/reasons.h"
 #include "tools/common/human_units.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_warmup/problem_list.h"
@@ -45,6 +46,17 @@ nlohmann::ordered_json nearest_json(const KernelResult& result) {
 Paint paint_of(std::string_view status) {
   if (status == "compiled" || status == "cached") return Paint::good;
   return status == "missing" ? Paint::warning : Paint::bad;
+}
+
+// Why a kernel is not there, else where its configuration comes from.
+std::string reason_of(const KernelResult& result, WarmupMode mode) {
+  if (result.status == GEMVJIT_ENTRY_DAMAGED) return std::string(reason_token(Reason::entry_damaged));
+  if (result.outcome == GEMVJIT_OUTCOME_FAILED) return std::string(reason_token(Reason::build_failed));
+  if (mode == WarmupMode::check && result.status == GEMVJIT_IO_ERROR) {
+    return std::string(reason_token(Reason::entry_unreadable));
+  }
+  const bool is_missing = mode == WarmupMode::check && result.outcome == GEMVJIT_OUTCOME_MISSING;
+  return is_missing ? std::string(reason_token(Reason::not_in_cache)) : result.match;
 }
 
 }  // namespace
@@ -136,6 +148,7 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
                     {"flags", fmt::format("{:016x}", result.flags)},
                     {"arch", result.arch},
                     {"status", status_word(result)},
+                    {"reason", reason_of(result, mode_)},
                     {"ms", std::round(result.milliseconds * 1000) / 1000},
                     {"error", result.error}});
     if (mode_ == WarmupMode::dry_run) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "gemvjit/gemvjit.h"
+#include "src/catalog/arch_names.h"
 #include "tools/common/command_line.h"
 #include "tools/common/printable.h"
 #include "tools/common/progress.h"
@@ -55,6 +56,28 @@ std::string read_nts(const std::vector<std::string>& values, std::vector<int>& n
   return whole ? "" : "--nt: a value is empty; accepted: 1, 2 and 4, several joined by commas";
 }
 
+// Empty, or what is wrong with --arch.
+std::string read_archs(const std::vector<std::string>& values, WarmupOptions& options) {
+  std::vector<std::string> names;
+  if (!split_at_commas(values, names)) {
+    return "--arch: a target is empty; accepted: native, or targets such as sm_90a, joined by commas";
+  }
+  if (names.empty() && options.plan_in.empty()) names.emplace_back("native");
+  drop_repeats(names);
+  for (const std::string& name : names) {
+    const Result<NamedTargets> named = parse_targets(name);
+    if (!named) return "--arch: " + named.status().message();
+    WarmupOptions::ArchName& arch = options.arch_names.emplace_back();
+    arch.name = name;
+    arch.note = named->note;
+    for (const Arch& target : named->targets) arch.targets.push_back(target.text());
+    if (named->targets.empty()) arch.targets.emplace_back("native");
+    options.archs.insert(options.archs.end(), arch.targets.begin(), arch.targets.end());
+  }
+  drop_repeats(options.archs);
+  return "";
+}
+
 // Empty, or what is wrong with --tp.
 std::string read_tps(const std::vector<std::string>& values, std::vector<std::int64_t>& tps) {
   constexpr const char* accepted = "accepted: whole numbers of 1 to 1024, several joined by commas";
@@ -99,7 +122,8 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       ->type_name("vllm|sglang|trtllm|none")
       ->check(one_of({"vllm", "sglang", "trtllm", "none"}));
   app.add_flag("--scan", options.scan, "read the scales of --model, too, and look for NaN");
-  app.add_option("--arch", archs, "targets: sm_90a,sm_100a,native; native (the GPU here) if not said")
+  app.add_option("--arch", archs,
+                 "targets: sm_90a, 9.0a, hopper, native, several by commas; native (the GPU here) if not said")
       ->type_name("ARCHS")
       ->allow_extra_args(false);
   app.add_option("--nt", nts, "8-token tiles: 1,2,4 (M <= 8*nt); all if not said")
@@ -175,9 +199,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
         "nothing to warm: name shapes with --shape NxK, a model with --model DIR or a plan with --plan FILE (see "
         "--help)");
   }
-  if (!split_at_commas(archs, options.archs)) {
-    return usage_error("--arch: a target is empty; accepted: native, or targets such as sm_90a, joined by commas");
-  }
+  if (const std::string problem = read_archs(archs, options); !problem.empty()) return usage_error(problem);
   if (const std::string problem = read_nts(nts, options.nts); !problem.empty()) return usage_error(problem);
   if (const std::string problem = read_tps(tps, options.tps); !problem.empty()) return usage_error(problem);
   if (options.models.empty() && (!tps.empty() || options.engine != "none" || options.scan)) {
@@ -195,8 +217,6 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   }
   if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
   if (*cache_option) options.cache_dir = cache_dir;
-  if (options.archs.empty() && options.plan_in.empty()) options.archs.push_back("native");
-  drop_repeats(options.archs);
   drop_repeats(options.nts);
   options.pdl = pdl == "both" ? PdlChoice::both : pdl == "off" ? PdlChoice::off : PdlChoice::on;
   options.mode = check ? WarmupMode::check : dry_run ? WarmupMode::dry_run : WarmupMode::build;

@@ -19,8 +19,14 @@ struct WarmupOptions {
   std::string engine = "none";      // whose merging and padding --model follows
   std::vector<std::int64_t> tps;    // tensor parallel sizes; {1} if not said
   bool scan = false;                // read the scales of --model, too
-  std::vector<std::string> archs;   // as written, without repeats; "native" among them or alone if none was named
-  std::vector<int> nts;             // empty: all of a family
+  std::vector<std::string> archs;   // targets, without repeats; "native" among them or alone if none was named
+  struct ArchName {
+    std::string name;                  // as written
+    std::vector<std::string> targets;  // of `archs`
+    std::string note;                  // for people; "" if there is nothing to say
+  };
+  std::vector<ArchName> arch_names;  // what `archs` come from, without repeats
+  std::vector<int> nts;              // empty: all of a family
   PdlChoice pdl = PdlChoice::on;
   std::optional<std::string> cache_dir;
   int jobs = 0;  // 0: the library's default

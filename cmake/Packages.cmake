@@ -8,7 +8,6 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME gemvjit)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT ${GEMVJIT_PACKAGE_MAINTAINER})
-set(CPACK_PACKAGE_CHECKSUM "")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_COMPONENTS_ALL runtime development)
 if(GEMVJIT_BUILD_TOOLS)
@@ -23,7 +22,6 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE ${GEMVJIT_PACKAGE_REVISION})
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps NO_CACHE)
 if(DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -31,30 +29,36 @@ endif()
 set(version ${PROJECT_VERSION}-${GEMVJIT_PACKAGE_REVISION})
 set(library libgemvjit${PROJECT_VERSION_MAJOR})  # changes with the soname, so that two of them can be installed together
 
+# CPack would write that a program needs just the version that it was built with; a later one will do, too.
+set(control ${CMAKE_BINARY_DIR}/package/debian)
+file(WRITE ${control}/shlibs "libgemvjit ${PROJECT_VERSION_MAJOR} ${library} (>= ${PROJECT_VERSION})\n")
+file(WRITE ${control}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${control}/shlibs ${control}/triggers)
+
 set(about "gemvjit computes linear layers with few tokens (NVFP4 or BF16 weights, M up to
- 32) as GEMVs that are compiled at warmup with NVRTC, cached on disk and
- launched through the driver API. Nothing of CUDA is linked: libcuda and
- libnvrtc are opened when first used.")
+32) as GEMVs that are compiled at warmup with NVRTC, cached on disk and
+launched through the driver API. Nothing of CUDA is linked: libcuda and
+libnvrtc are opened when first used.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libcuda1, libssl3")  # opened with dlopen; signatures are by libcrypto
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "decode linear layers on NVIDIA GPUs - shared library
- ${about}")
+${about}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libgemvjit-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library} (= ${version})")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "decode linear layers on NVIDIA GPUs - development files
- ${about}
- .
- This package has the header, the static library and what CMake and pkg-config
- need.")
+${about}
+
+This package has the header, the static library and what CMake and pkg-config
+need.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME gemvjit-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "libcuda1, libssl3")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION "decode linear layers on NVIDIA GPUs - tools
- ${about}
- .
- This package has gemvjit-warmup, gemvjit-cache, gemvjit-verify, gemvjit-bench
- and gemvjit-tune, and a copy of the tuning tables.")
+${about}
+
+This package has gemvjit-warmup, gemvjit-cache, gemvjit-verify, gemvjit-bench
+and gemvjit-tune, and a copy of the tuning tables.")
 
 include(CPack)

@@ -26,11 +26,17 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 Upstream-Name: gemvjit
 
 Files: *
-Copyright: the gemvjit authors
+Copyright: 2026 the gemvjit authors
 License: Apache-2.0
  On Debian systems, the complete text of the Apache License, Version 2.0, can be
  found in /usr/share/common-licenses/Apache-2.0.
 ")
+  # Of these headers there is compiled code inside; Debian's packages of them say whose they are.
+  foreach(origin libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev)
+    if(EXISTS /usr/share/doc/${origin}/copyright)
+      configure_file(/usr/share/doc/${origin}/copyright ${doc}/third-party/${origin}.copyright COPYONLY)
+    endif()
+  endforeach()
   string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
   file(WRITE ${doc}/changelog.Debian "gemvjit (${version}) unstable; urgency=medium
 
@@ -41,10 +47,9 @@ License: Apache-2.0
   configure_file(${source}/CHANGELOG.md ${doc}/changelog COPYONLY)
   file(GLOB pages ${share}/man/man*/*.[1-9])
   gemvjit_compress(${doc}/changelog.Debian ${doc}/changelog ${pages})
-  file(GLOB_RECURSE written ${doc}/* ${share}/man/*)
+  file(GLOB_RECURSE written ${doc}/* ${share}/man/*)  # no folders
   file(CHMOD ${written} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
   file(GLOB_RECURSE folders LIST_DIRECTORIES ON ${CPACK_TEMPORARY_DIRECTORY}/${component}/*)
-  list(REMOVE_ITEM folders ${written})
   foreach(folder IN LISTS folders)
     if(IS_DIRECTORY ${folder})
       file(CHMOD ${folder} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ

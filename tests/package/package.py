@@ -26,8 +26,8 @@ def header_version(header):
                     for part in ("MAJOR", "MINOR", "PATCH"))
 
 
-def undefined_versions(binary, prefix):
-    """The symbol versions such as GLIBC_2.34 that the binary needs, as tuples of numbers."""
+def symbol_versions(binary, prefix):
+    """The versions of the dynamic symbols that the binary needs or has, such as 2.34 of GLIBC_2.34, as tuples of numbers."""
     found = re.findall(rf"\({prefix}_([\d.]+)\)|\b{prefix}_([\d.]+)\b", run("objdump", "-T", binary))
     return {tuple(int(part) for part in (a or b).split(".")) for a, b in found}
 

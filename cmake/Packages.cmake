@@ -27,7 +27,7 @@ if(DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 endif()
 set(version ${PROJECT_VERSION}-${GEMVJIT_PACKAGE_REVISION})
-set(library libgemvjit${PROJECT_VERSION_MAJOR})  # changes with the soname, so that two of them can be installed together
+set(library libgemvjit${PROJECT_VERSION_MAJOR})  # changes with the soname: two can be installed together
 
 # CPack would write that a program needs just the version that it was built with; a later one will do, too.
 set(control ${CMAKE_BINARY_DIR}/package/debian)

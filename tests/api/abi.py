@@ -1,4 +1,4 @@
-"""What a program that was built with gemvjit.h relies on, read from the header and the library, and as a list in a file.
+"""What a program that was built with gemvjit.h relies on: read from the header and the library, or as a list in a file.
 
 A list has one item a line, with the version it came with:
     symbol    gemvjit_create                        0.1.0
@@ -90,18 +90,25 @@ def sizes(items):
 
 
 def compare(stored, current):
-    """(broken, added): what programs relied on and is no more, and the items that are not stored yet. A struct that has
-    grown by fields behind its former end is only an addition (its former size stays in the list: callers may have it).
-    A new field anywhere else breaks, also in padding, since struct_size cannot tell of it."""
+    """(broken, added): what programs relied on and is no more, and the items that are not stored yet.
+
+    A struct that begins with struct_size may grow by fields behind its former end (the former size stays in the list:
+    callers may have it). A new field anywhere else breaks, also in padding, since struct_size cannot tell of it; but a
+    `reserved` one, which callers had to set to 0, may become another of its type."""
     ends, sizes_now = sizes(stored), sizes(current)
+    may_grow = {item.split()[1].split(".")[0] for item in stored if ".struct_size @0 " in item}
+    places = {re.sub(r"\.\w+", "", item) for item in current if item.startswith("field ")}
+    reserved = {re.sub(r"\.\w+", "", item) for item in stored if re.match(r"field \w+\.reserved\w* ", item)}
     added = [item for item in current if item not in stored]
     broken = []
     for item in stored:
         kind, name, *rest = item.split()
-        if item not in current and not (kind == "size" and int(rest[0]) < sizes_now.get(name, 0)):
+        grown = kind == "size" and name in may_grow and int(rest[0]) < sizes_now.get(name, 0)
+        place = re.sub(r"\.\w+", "", item)
+        if item not in current and not grown and not (place in reserved and place in places):
             broken.append(item)
     for item in added:
         field = re.match(r"field (\w+)\.\w+ @(\d+) ", item)
-        if field and int(field.group(2)) < ends.get(field.group(1), 0):
+        if field and int(field.group(2)) < ends.get(field.group(1), 0) and re.sub(r"\.\w+", "", item) not in reserved:
             broken.append(f"{item} (not behind the {ends[field.group(1)]} bytes that the struct had)")
     return broken, added

@@ -1,4 +1,4 @@
-"""Programs in C99 and C++20 that are built against the installed package and run, with the shared and the static library.
+"""Programs in C99 and C++20 that are built against the installed package, shared and static, and run.
 
     consumers_test.py CMAKE BUILD C_COMPILER CXX_COMPILER GENERATOR CLASS    CLASS: CMake or PkgConfig
 """
@@ -32,8 +32,8 @@ class Consumers(InstalledTest):
 class CMake(Consumers):
     def configure(self, source, *arguments):
         binary = self.folder / f"{source}{len(list(self.folder.iterdir()))}"
-        text = run(self.CMAKE, "-G", GENERATOR, "-S", SOURCES / source, "-B", binary, f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                   f"-DCMAKE_C_COMPILER={C_COMPILER}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O0",
+        text = run(self.CMAKE, "-G", GENERATOR, "-S", SOURCES / source, "-B", binary,
+                   f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={C_COMPILER}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O0",
                    "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON", *arguments,
                    env=self.environment)
         return binary, text
@@ -68,7 +68,8 @@ class PkgConfig(Consumers):
 
     def build(self, name, compiler, source, flags):
         program = self.folder / name
-        run(compiler, *self.flags("--cflags"), "-o", program, SOURCES / "consumer" / source, *flags, env=self.environment)
+        run(compiler, *self.flags("--cflags"), "-o", program, SOURCES / "consumer" / source, *flags,
+            env=self.environment)
         return program
 
     def static_flags(self):

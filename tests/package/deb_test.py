@@ -127,8 +127,8 @@ class Lintian(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             files = packed(Path(folder), "gzip")
             self.assertEqual(set(files), set(PACKAGES))
-            done = subprocess.run(["lintian", "--allow-root", *map(str, files.values())], capture_output=True, text=True,
-                                  check=False)
+            done = subprocess.run(["lintian", "--allow-root", *map(str, files.values())], capture_output=True,
+                                  text=True, check=False)
             print(done.stdout)
             self.assertEqual(re.findall(r"^E: .*", done.stdout, re.M), [], done.stderr)
 

@@ -27,7 +27,7 @@ def header_version(header):
 
 
 def symbol_versions(binary, prefix):
-    """The versions of the dynamic symbols that the binary needs or has, such as 2.34 of GLIBC_2.34, as tuples of numbers."""
+    """The versions of the symbols that the binary needs or has, such as GLIBC_2.34, as tuples of numbers."""
     found = re.findall(rf"\({prefix}_([\d.]+)\)|\b{prefix}_([\d.]+)\b", run("objdump", "-T", binary))
     return {tuple(int(part) for part in (a or b).split(".")) for a, b in found}
 

@@ -1,6 +1,6 @@
 # What `cmake --install` puts where (docs/packaging.md): component `runtime` the shared library, `development` what a
-# program is built with, `tools` the tuning tables (and the tools, by tools/cli_pages.cmake). Nothing installed names the
-# prefix that was configured, so that a tree may be moved as a whole.
+# program is built with, `tools` the tuning tables (and the tools, by tools/cli_pages.cmake). Nothing installed names
+# the prefix that was configured, so that a tree may be moved as a whole.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -33,9 +33,8 @@ class CMake(Consumers):
     def configure(self, source, *arguments):
         binary = self.folder / f"{source}{len(list(self.folder.iterdir()))}"
         text = run(self.CMAKE, "-G", GENERATOR, "-S", SOURCES / source, "-B", binary,
-                   f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={C_COMPILER}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O0",
-                   "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON", *arguments,
-                   env=self.environment)
+                   f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={C_COMPILER}", "-DCMAKE_BUILD_TYPE=Release",
+                   "-DCMAKE_C_FLAGS_RELEASE=-O0", "-DCMAKE_CXX_FLAGS_RELEASE=-O0", *arguments, env=self.environment)
         return binary, text
 
     def test_c_and_c_plus_plus(self):

@@ -26,7 +26,11 @@ endforeach()
 install(EXPORT gemvjit NAMESPACE gemvjit:: FILE gemvjitTargets.cmake DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(cmake/gemvjitConfig.cmake.in ${CMAKE_BINARY_DIR}/package/gemvjitConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/gemvjitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+set(compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+endif()
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/gemvjitConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${CMAKE_BINARY_DIR}/package/gemvjitConfig.cmake ${CMAKE_BINARY_DIR}/package/gemvjitConfigVersion.cmake
         DESTINATION ${package_dir} COMPONENT development)
 

@@ -109,7 +109,8 @@ def _e4m3_from_positive(values):
     """Codes of values >= 0, to nearest even, at most 448."""
     import torch
     values = values.clamp(max=E4M3_MAX)
-    exponent = (torch.frexp(values).exponent - 1).clamp(min=-6)  # below 2^-6 the step stays 2^-9
+    exponent = torch.frexp(values).exponent - 1
+    exponent[values < 2.0 ** -6] = -6  # below 2^-6, and for 0, the step stays 2^-9
     powers = torch.tensor([2.0 ** (3 - e) for e in range(-6, 9)], dtype=torch.float64, device=values.device)
     steps = torch.round(values * powers[(exponent + 6).long()]).long()  # half to even
     # A carry out of `steps` is the next exponent's first code.

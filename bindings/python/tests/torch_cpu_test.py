@@ -7,6 +7,7 @@ Linear's two paths. Exits 77 (skipped, with the reason) where torch or numpy is 
 import copy
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -226,6 +227,16 @@ class LinearModule(unittest.TestCase):
     def test_warmup_needs_the_device(self):
         with self.assertRaisesRegex(gemvjit.InvalidArgument, "CUDA device, found cpu"):
             gemvjit.torch.Linear.quantized(torch.randn(32, 64)).warmup()
+
+
+class GpuProgram(unittest.TestCase):
+    def test_dry_run(self):
+        """test_gpu.py with the CPU's reference in place of the kernels: its cases, references and controls hold."""
+        program = Path(__file__).resolve().parent / "test_gpu.py"
+        done = subprocess.run([sys.executable, "-B", program, "--library", sys.argv[1], "--dry-run", "Numbers"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("7 passed, 0 failed, 0 skipped", done.stdout)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
 """The launches: nvfp4_gemv, bf16_gemv, dequantize_rows. Each checks its tensors, makes the output, and is one call of
-the library on torch's current stream of the tensors' device."""
+the library on torch's current stream of the tensors' device.
+
+A GEMV first asks all at once, in plain expressions over dtypes and devices that were seen to be right before, since each
+call of a function here costs as much as several of them. Whatever does not pass goes to _tensors.py, which looks at one
+thing after the other, and raises or remembers."""
 
 from . import _devices, _library
 from . import _tensors as check
 from ._abi import Bf16GemvArgs, DequantizeRowsArgs, GlobalScaleKind, Nvfp4GemvArgs, ScaleLayout, Status, packer
 
 _SWIZZLED, _MULTIPLIER = int(ScaleLayout.SCALE_128X4_SWIZZLED), int(GlobalScaleKind.GLOBAL_SCALE_MULTIPLIER)
+_bf16, _bytes, _scales, _float = (check.remembered(kind) for kind in (check.BF16, check.BYTES, check.SCALES,
+                                                                      check.FLOAT))
+_cuda = check.CUDA_DEVICES
 _CUDA_ERROR = int(Status.CUDA_ERROR)
 _pack_nvfp4, _pack_bf16, _pack_dequantize = map(packer, (Nvfp4GemvArgs, Bf16GemvArgs, DequantizeRowsArgs))
 
@@ -21,17 +28,20 @@ def nvfp4_gemv(x, weight, weight_scale, global_scale, silu_mul=False, pdl=True):
     With pdl the kernel may read weight, weight_scale and global_scale while kernels before it still run: they must not
     be what those write.
     """
-    m, k = check.matrix("nvfp4_gemv", "x", x, check.BF16)
-    n, half = check.matrix("nvfp4_gemv", "weight", weight, check.BYTES)
-    if half * 2 != k:
-        raise check.invalid("nvfp4_gemv", "weight", f"[N, {k // 2}], as x has K = {k}", list(weight.shape))
-    index, device = check.cuda_index("nvfp4_gemv", "x", x), x.device
-    check.scales("nvfp4_gemv", "weight_scale", weight_scale, n, k)
-    check.scalar("nvfp4_gemv", "global_scale", global_scale)
-    for name, value in (("weight", weight), ("weight_scale", weight_scale), ("global_scale", global_scale)):
-        check.same_device("nvfp4_gemv", name, value, device)
-        check.contiguous("nvfp4_gemv", name, value)
-    stride = check.row_stride("nvfp4_gemv", "x", x, m, k)
+    try:
+        device, (m, k), (n, half), (stride, inner) = x.device, x.shape, weight.shape, x.stride()
+        good = (x.dtype in _bf16 and weight.dtype in _bytes and weight_scale.dtype in _scales and inner == 1
+                and global_scale.dtype in _float and half * 2 == k and (stride >= k or m < 2)
+                and weight.device == device and weight_scale.device == device and global_scale.device == device
+                and weight.is_contiguous() and weight_scale.is_contiguous() and global_scale.numel() == 1
+                and weight_scale.numel() == check.swizzled_bytes(n, k))
+        index = _cuda[device]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        good = False
+    if not good:
+        m, n, k, stride, index = check.nvfp4_arguments("nvfp4_gemv", x, weight, weight_scale, global_scale)
+    if m < 2:
+        stride = k  # torch gives a row that stands alone any stride
     out = x.new_empty((m, n // 2 if silu_mul else n))
     _call(_library.load().gemvjit_nvfp4_gemv, index,
           _pack_nvfp4(m, n, k, stride, x.data_ptr(), weight.data_ptr(), weight_scale.data_ptr(),
@@ -42,14 +52,17 @@ def nvfp4_gemv(x, weight, weight_scale, global_scale, silu_mul=False, pdl=True):
 
 def bf16_gemv(x, weight, silu_mul=False, pdl=True):
     """As nvfp4_gemv with a bfloat16 weight [N, K] and no scales."""
-    m, k = check.matrix("bf16_gemv", "x", x, check.BF16)
-    n, columns = check.matrix("bf16_gemv", "weight", weight, check.BF16)
-    if columns != k:
-        raise check.invalid("bf16_gemv", "weight", f"[N, {k}], as x has K = {k}", list(weight.shape))
-    index = check.cuda_index("bf16_gemv", "x", x)
-    check.same_device("bf16_gemv", "weight", weight, x.device)
-    check.contiguous("bf16_gemv", "weight", weight)
-    stride = check.row_stride("bf16_gemv", "x", x, m, k)
+    try:
+        device, (m, k), (n, columns), (stride, inner) = x.device, x.shape, weight.shape, x.stride()
+        good = (x.dtype in _bf16 and weight.dtype in _bf16 and inner == 1 and columns == k
+                and (stride >= k or m < 2) and weight.device == device and weight.is_contiguous())
+        index = _cuda[device]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        good = False
+    if not good:
+        m, n, k, stride, index = check.bf16_arguments("bf16_gemv", x, weight)
+    if m < 2:
+        stride = k
     out = x.new_empty((m, n // 2 if silu_mul else n))
     _call(_library.load().gemvjit_bf16_gemv, index,
           _pack_bf16(m, n, k, stride, x.data_ptr(), weight.data_ptr(), out.data_ptr(), 1 if silu_mul else 0,
@@ -59,13 +72,7 @@ def bf16_gemv(x, weight, silu_mul=False, pdl=True):
 
 def dequantize_rows(weight, weight_scale):
     """out[N,K] = e2m1 * e4m3 in bfloat16, exact; the global scale is not applied. Waits for all kernels before it."""
-    n, half = check.matrix("dequantize_rows", "weight", weight, check.BYTES)
-    k = half * 2
-    index = check.cuda_index("dequantize_rows", "weight", weight)
-    check.scales("dequantize_rows", "weight_scale", weight_scale, n, k)
-    check.same_device("dequantize_rows", "weight_scale", weight_scale, weight.device)
-    check.contiguous("dequantize_rows", "weight", weight)
-    check.contiguous("dequantize_rows", "weight_scale", weight_scale)
+    n, k, index = check.dequantize_arguments("dequantize_rows", weight, weight_scale)
     out = _devices.torch_functions().empty_bf16((n, k), weight.device)
     _call(_library.load().gemvjit_dequantize_rows, index,
           _pack_dequantize(n, k, weight.data_ptr(), weight_scale.data_ptr(), out.data_ptr(), _SWIZZLED, 0))

@@ -2,21 +2,30 @@
 argument, what was expected and what was found. Any object will do that has torch's dtype, shape, stride(), device and
 data_ptr()."""
 
-from ._errors import invalid  # noqa: F401  (also for those who check)
+from ._errors import invalid
 
 BF16 = ("bfloat16",)
 BYTES = ("uint8", "float4_e2m1fn_x2")
 SCALES = ("float8_e4m3fn", "uint8")
 FLOAT = ("float32",)
 
-_names = {}  # a dtype -> its name without "torch."
+CUDA_DEVICES = {}  # device -> ordinal, of those that cuda_index found to be CUDA devices
+_remembered = {}   # a tuple of names as above -> the dtypes that had one
+
+
+def remembered(names):
+    """The set, growing, of dtypes that passed as one of `names`."""
+    return _remembered.setdefault(names, set())
 
 
 def dtype_name(dtype):
-    name = _names.get(dtype)
-    if name is None:
-        name = _names[dtype] = str(dtype).rpartition(".")[2]
-    return name
+    return str(dtype).rpartition(".")[2]
+
+
+def _check_dtype(function, name, value, names):
+    if dtype_name(value.dtype) not in names:
+        raise invalid(function, name, " or ".join(names), _described(value))
+    remembered(names).add(value.dtype)
 
 
 def _described(value):
@@ -29,11 +38,10 @@ def _described(value):
 def matrix(function, name, value, dtypes):
     """(rows, columns) of a 2-D tensor of one of `dtypes`."""
     try:
-        found, shape = value.dtype, value.shape
+        _, shape = value.dtype, value.shape
     except AttributeError:
         raise invalid(function, name, "a tensor", type(value).__name__) from None
-    if dtype_name(found) not in dtypes:
-        raise invalid(function, name, " or ".join(dtypes), _described(value))
+    _check_dtype(function, name, value, dtypes)
     if len(shape) != 2:
         raise invalid(function, name, "2 dimensions", _described(value))
     return shape
@@ -44,12 +52,12 @@ def cuda_index(function, name, value):
     device = value.device
     if device.type != "cuda":
         raise invalid(function, name, "a CUDA tensor", _described(value))
-    return device.index or 0
+    return CUDA_DEVICES.setdefault(device, device.index or 0)
 
 
 def same_device(function, name, value, device):
     if value.device != device:
-        raise invalid(function, name, f"a tensor on {device}, as x", _described(value))
+        raise invalid(function, name, f"a tensor on {device}, as the others", _described(value))
 
 
 def contiguous(function, name, value):
@@ -73,11 +81,10 @@ def row_stride(function, name, value, rows, columns):
 def scales(function, name, value, n, k):
     """The swizzled block scales of an [n, k] weight: only their number can be checked."""
     try:
-        found, count = value.dtype, value.numel()
+        _, count = value.dtype, value.numel()
     except AttributeError:
         raise invalid(function, name, "a tensor", type(value).__name__) from None
-    if dtype_name(found) not in SCALES:
-        raise invalid(function, name, " or ".join(SCALES), _described(value))
+    _check_dtype(function, name, value, SCALES)
     wanted = swizzled_bytes(n, k)
     if count != wanted:
         raise invalid(function, name, f"{wanted} scales in the 128x4 layout ([{-(-n // 128) * 128}, "
@@ -90,8 +97,47 @@ def swizzled_bytes(n, k):
 
 def scalar(function, name, value):
     try:
-        found, count = value.dtype, value.numel()
+        _, count = value.dtype, value.numel()
     except AttributeError:
         raise invalid(function, name, "a tensor with one float32 on the device", repr(value)) from None
-    if dtype_name(found) not in FLOAT or count != 1:
+    _check_dtype(function, name, value, FLOAT)
+    if count != 1:
         raise invalid(function, name, "one float32", _described(value))
+
+
+def nvfp4_arguments(function, x, weight, weight_scale, global_scale):
+    """(m, n, k, row stride of x, ordinal of the device)"""
+    m, k = matrix(function, "x", x, BF16)
+    n, half = matrix(function, "weight", weight, BYTES)
+    if half * 2 != k:
+        raise invalid(function, "weight", f"[N, {k // 2}], as x has K = {k}", list(weight.shape))
+    index = cuda_index(function, "x", x)
+    scales(function, "weight_scale", weight_scale, n, k)
+    scalar(function, "global_scale", global_scale)
+    for name, value in (("weight", weight), ("weight_scale", weight_scale), ("global_scale", global_scale)):
+        same_device(function, name, value, x.device)
+        contiguous(function, name, value)
+    return m, n, k, row_stride(function, "x", x, m, k), index
+
+
+def bf16_arguments(function, x, weight):
+    """As nvfp4_arguments."""
+    m, k = matrix(function, "x", x, BF16)
+    n, columns = matrix(function, "weight", weight, BF16)
+    if columns != k:
+        raise invalid(function, "weight", f"[N, {k}], as x has K = {k}", list(weight.shape))
+    index = cuda_index(function, "x", x)
+    same_device(function, "weight", weight, x.device)
+    contiguous(function, "weight", weight)
+    return m, n, k, row_stride(function, "x", x, m, k), index
+
+
+def dequantize_arguments(function, weight, weight_scale):
+    """(n, k, ordinal of the device)"""
+    n, half = matrix(function, "weight", weight, BYTES)
+    index = cuda_index(function, "weight", weight)
+    scales(function, "weight_scale", weight_scale, n, half * 2)
+    same_device(function, "weight_scale", weight_scale, weight.device)
+    contiguous(function, "weight", weight)
+    contiguous(function, "weight_scale", weight_scale)
+    return n, half * 2, index

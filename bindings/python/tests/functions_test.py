@@ -35,6 +35,9 @@ class FakeDevice:
     def __eq__(self, other):
         return (self.type, self.index) == (other.type, other.index)
 
+    def __hash__(self):
+        return hash((self.type, self.index))
+
     def __str__(self):
         return f"{self.type}:{self.index}"
 
@@ -266,6 +269,14 @@ class Launches(unittest.TestCase):
                 call()
 
     def test_wrong_tensors_of_nvfp4(self):
+        for pass_, learn in (("first", False), ("after right ones", True)):
+            if learn:  # their dtypes and device are known from now on
+                self.test_right_tensors_reach_the_library()
+                self.torch.streams.clear()
+            with self.subTest(pass_):
+                self.check_wrong_tensors_of_nvfp4()
+
+    def check_wrong_tensors_of_nvfp4(self):
         bf16, cpu = "torch.bfloat16", FakeDevice("cpu", None)
         for name, tensor, words in (
                 ("x", FakeTensor("torch.float16", (2, 256)), ["x:", "bfloat16", "float16 [2, 256] on cuda:0"]),
@@ -290,6 +301,9 @@ class Launches(unittest.TestCase):
     def test_wrong_tensors_of_the_others(self):
         x = nvfp4()["x"]
         self.refused(gemvjit.bf16_gemv, {"x": x, "weight": FakeTensor("torch.uint8", (128, 256))}, "weight:", "uint8")
+        for weight in (FakeTensor("torch.bfloat16", (128, 256), (1, 128)), None, 7,
+                       FakeTensor("torch.bfloat16", (128, 256), device=FakeDevice(index=1))):
+            self.refused(gemvjit.bf16_gemv, {"x": x, "weight": weight}, "weight:")
         self.refused(gemvjit.bf16_gemv, {"x": x, "weight": FakeTensor("torch.bfloat16", (128, 128))}, "[N, 256]")
         wrong = {"weight": nvfp4()["weight"], "weight_scale": FakeTensor("torch.uint8", (128, 12))}
         self.refused(gemvjit.dequantize_rows, wrong, "weight_scale:", "2048")

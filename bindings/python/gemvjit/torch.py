@@ -102,4 +102,5 @@ def _substitute_in_graphs():
         return torch.ops.gemvjit.dequantize_rows(weight, weight_scale)
 
 
-_substitute_in_graphs()
+if hasattr(torch.compiler, "substitute_in_graph"):  # older torch: a compiled function calls the operators itself
+    _substitute_in_graphs()

@@ -10,7 +10,8 @@ import argparse
 import json
 import os
 import platform
-import statistics
+import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -34,7 +35,7 @@ os.environ.update(GEMVJIT_LIBRARY=os.path.abspath(options.library), GEMVJIT_CONF
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 import gemvjit  # noqa: E402
 import gemvjit.torch  # noqa: E402
-from gemvjit import _devices, _launch, _library  # noqa: E402
+import gpu_host_cost  # noqa: E402
 from gpu_cases import Bf16Layer, Layer, bits, worst  # noqa: E402
 
 DEVICE = "cpu" if options.dry_run else "cuda"
@@ -347,49 +348,25 @@ class LinearModule(unittest.TestCase):
 
 
 @needs_gpu
+class Documentation(unittest.TestCase):
+    def test_examples_run(self):
+        """In processes of their own: one of them seals."""
+        page = Path(__file__).resolve().parents[3] / "docs" / "python.md"
+        codes = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        self.assertEqual(len(codes), 3)
+        environment = dict(os.environ, PYTHONPATH=str(Path(__file__).resolve().parents[1]))
+        for code in codes:
+            done = subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, code + done.stderr)
+
+
+@needs_gpu
 class HostCost(unittest.TestCase):
-    """Time of a call on the host, without a graph: calls in a row that the device's queue can hold."""
-
-    CALLS_IN_A_ROW, ROUNDS = 200, 31
-
-    def measure(self, name, function):
-        for _ in range(50):
-            function()
-        times = []
-        for _ in range(self.ROUNDS):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(self.CALLS_IN_A_ROW):
-                function()
-            times.append((time.perf_counter() - start) / self.CALLS_IN_A_ROW * 1e6)
-        torch.cuda.synchronize()
-        RESULT["host_cost_us"][name] = {"median": round(statistics.median(times), 3), "least": round(min(times), 3)}
-        print(f"{name:34} {statistics.median(times):7.2f} us a call (least {min(times):.2f})", flush=True)
-
     def test_beside_torch(self):
-        m, n, k = 1, 1024, 1024
-        layer, plain = ready(Layer(n, k, DEVICE)), ready(Bf16Layer(n, k, DEVICE))
-        weight, scales, one = layer.arguments()
-        x, transposed = layer.x(m), plain.weight.t()
-        out = torch.empty((m, n), dtype=torch.bfloat16, device=DEVICE)
-        torch.cuda.synchronize()
-        context, stream = _devices.context(0), torch.cuda.current_stream().cuda_stream
-        packed = _launch._pack_nvfp4(m, n, k, k, x.data_ptr(), weight.data_ptr(), scales.data_ptr(), one.data_ptr(),
-                                     out.data_ptr(), 1, 1, 0, 1)
-        launch = _library.load().gemvjit_nvfp4_gemv
-        RESULT["host_cost_shape"] = {"m": m, "n": n, "k": k}
-        nvfp4_op, bf16_op = torch.ops.gemvjit.nvfp4_gemv.default, torch.ops.gemvjit.bf16_gemv.default
-        with torch.inference_mode():
-            for name, function in (("ctypes call alone", lambda: launch(context, packed, stream)),
-                                   ("gemvjit.nvfp4_gemv", lambda: gemvjit.nvfp4_gemv(x, weight, scales, one)),
-                                   ("gemvjit.bf16_gemv", lambda: gemvjit.bf16_gemv(x, plain.weight)),
-                                   ("torch.ops.gemvjit.nvfp4_gemv", lambda: nvfp4_op(x, weight, scales, one)),
-                                   ("torch.ops.gemvjit.bf16_gemv", lambda: bf16_op(x, plain.weight)),
-                                   ("torch.mm", lambda: torch.mm(x, transposed)),
-                                   ("functional.linear", lambda: torch.nn.functional.linear(x, plain.weight)),
-                                   ("torch.empty alone", lambda: x.new_empty((m, n)))):
-                self.measure(name, function)
-        self.assertEqual(launch(context, packed, stream), 0)
+        RESULT["host_cost_us"] = gpu_host_cost.measure(ready(Layer(1024, 1024, DEVICE)),
+                                                       ready(Bf16Layer(1024, 1024, DEVICE)))
+        self.assertIn("gemvjit.nvfp4_gemv", RESULT["host_cost_us"])
 
 
 def describe_machine():

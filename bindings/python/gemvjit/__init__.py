@@ -3,8 +3,8 @@
     out[M,N] = (x[M,K] @ dequant(W)[N,K]^T) * global_scale        0 <= M <= 32
 
 Pure ctypes over libgemvjit.so (include/gemvjit/gemvjit.h), for torch tensors. Importing this opens no library and needs
-neither a GPU nor torch. `import gemvjit.torch` adds operators for torch.compile and a Linear module. See docs/python.md.
-"""
+neither a GPU nor torch. `import gemvjit.torch` adds operators for torch.compile and a Linear module. See
+docs/python.md."""
 
 from ._abi import Status
 from ._devices import seal, stats

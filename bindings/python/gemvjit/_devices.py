@@ -1,4 +1,5 @@
-"""One context a device, made on first use and kept to the end of the process; and what torch says of devices and streams.
+"""One context a device, made on first use and kept to the end of the process; and what torch says of devices and
+streams.
 
 torch is never imported here unless a caller hands over tensors of a device: who only asks questions needs none.
 After fork() the child's contexts are new ones (gemvjit.h: a context is used in the process that made it).

@@ -1,9 +1,9 @@
 """The launches: nvfp4_gemv, bf16_gemv, dequantize_rows. Each checks its tensors, makes the output, and is one call of
 the library on torch's current stream of the tensors' device.
 
-A GEMV first asks all at once, in plain expressions over dtypes and devices that were seen to be right before, since each
-call of a function here costs as much as several of them. Whatever does not pass goes to _tensors.py, which looks at one
-thing after the other, and raises or remembers."""
+A GEMV first asks all at once, in plain expressions over dtypes and devices that were seen to be right before, since
+each call of a function here costs as much as several of them. Whatever does not pass goes to _tensors.py, which looks
+at one thing after the other, and raises or remembers."""
 
 from . import _devices, _library
 from . import _tensors as check
@@ -18,8 +18,8 @@ _pack_nvfp4, _pack_bf16, _pack_dequantize = map(packer, (Nvfp4GemvArgs, Bf16Gemv
 
 
 def nvfp4_gemv(x, weight, weight_scale, global_scale, silu_mul=False, pdl=True):
-    """out[M,N] = (x[M,K] @ dequant(weight)[N,K]^T) * global_scale, in BF16; with silu_mul out[M,N/2] = silu(gate) * up of
-    the halves of N.
+    """out[M,N] = (x[M,K] @ dequant(weight)[N,K]^T) * global_scale, in BF16; with silu_mul out[M,N/2] = silu(gate) *
+    up of the halves of N.
 
     x: bfloat16 [M, K], inner stride 1, M at most 32. weight: uint8 [N, K/2], the even k in the low nibble.
     weight_scale: float8_e4m3fn or uint8 in the 128x4 layout (swizzle_blockscale). global_scale: one float32 on the

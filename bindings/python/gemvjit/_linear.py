@@ -17,8 +17,8 @@ def silu_mul_halves(y):
 
 
 class Linear(torch.nn.Module):
-    """y = x @ W^T (+ bias), for inference. W is bfloat16 [N, K], or NVFP4: uint8 [N, K/2] with block scales and a global
-    scale. With silu_mul W holds gate and up rows, and y = silu(gate) * up has N/2 columns.
+    """y = x @ W^T (+ bias), for inference. W is bfloat16 [N, K], or NVFP4: uint8 [N, K/2] with block scales and a
+    global scale. With silu_mul W holds gate and up rows, and y = silu(gate) * up has N/2 columns.
 
     Make it by from_bf16, from_nvfp4, from_linear or quantized; move it to its device; then call warmup(), which decides
     for each number of tokens up to 32, once, whether the GEMV serves it. All else (and everything before warmup) takes
@@ -81,7 +81,8 @@ class Linear(torch.nn.Module):
         return cls.from_bf16(linear.weight.detach().to(torch.bfloat16), linear.bias, pdl=pdl)
 
     def _apply(self, fn, recurse=True):
-        """Module.to, cuda, half, ..: the global scale stays float32; on another device warmup has to be called again."""
+        """Module.to, cuda, half, ..: the global scale stays float32; on another device warmup has to be called
+        again."""
         device, global_scale = self.weight.device, self.global_scale
         super()._apply(fn, recurse)
         if global_scale is not None and self.global_scale.dtype != torch.float32:
@@ -133,8 +134,8 @@ class Linear(torch.nn.Module):
 
 
 def warmup(module, allow_untuned=False):
-    """Makes ready every gemvjit Linear below `module`, those of one device by one call, so that their kernels are compiled
-    side by side. Returns the Kernels. A CUDA graph or a torch.compile of the module must come after it."""
+    """Makes ready every gemvjit Linear below `module`, those of one device by one call, so that their kernels are
+    compiled side by side. Returns the Kernels. A CUDA graph or a torch.compile of the module must come after it."""
     layers, choices, wanted = [m for m in module.modules() if isinstance(m, Linear)], {}, {}
     for layer in layers:
         if layer.weight.device.type != "cuda":

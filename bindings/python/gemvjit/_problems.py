@@ -1,8 +1,7 @@
 """Questions about a layer and its warmup: pick_nt, tuned, explain, warmup.
 
-All take `device` (an ordinal or a torch.device; None: the current one) or `arch` ("sm_90a": a question about a target, or
-a warmup that only fills the cache; no GPU is needed), and `allow_untuned`, as gemvjit_problem says.
-"""
+All take `device` (an ordinal or a torch.device; None: the current one) or `arch` ("sm_90a": a question about a
+target, or a warmup that only fills the cache; no GPU is needed), and `allow_untuned`, as gemvjit_problem says."""
 
 import ctypes
 from typing import NamedTuple
@@ -38,8 +37,8 @@ def dequantize_problem(n, k, arch=None):
 
 
 def pick_nt(n, k, m, silu_mul=False, bf16=False, *, allow_untuned=False, device=None, arch=None):
-    """The nt (1, 2, 4) of the GEMV for m tokens where that was measured to be the fastest choice (with allow_untuned also
-    where it was not measured); None: take another path."""
+    """The nt (1, 2, 4) of the GEMV for m tokens where that was measured to be the fastest choice (with allow_untuned
+    also where it was not measured); None: take another path."""
     asked = problem(n, k, silu_mul=silu_mul, bf16=bf16, allow_untuned=allow_untuned, arch=arch)
     nt = ctypes.c_int32()
     _library.check(_library.load().gemvjit_pick_nt(_devices.context_of(device, arch), ctypes.byref(asked), m,
@@ -71,9 +70,9 @@ def explain(n, k, m=1, silu_mul=False, bf16=False, *, pdl=True, allow_untuned=Tr
 
 
 def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, device=None, arch=None):
-    """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt), and for
-    NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured for the
-    shape; dequantize_rows is ready even so."""
+    """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt), and
+    for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured
+    for the shape; dequantize_rows is ready even so."""
     wanted = [problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch)]
     if not bf16:
         wanted.append(dequantize_problem(n, k, arch))

@@ -1,5 +1,5 @@
-"""NVFP4 as bytes: the quantizer, its inverse, and the 128x4 layout of block scales. Reference quality: exact rounding in
-float64, written to be read. Needs no library and no GPU; tensors may be on any device of torch.
+"""NVFP4 as bytes: the quantizer, its inverse, and the 128x4 layout of block scales. Reference quality: exact rounding
+in float64, written to be read. Needs no library and no GPU; tensors may be on any device of torch.
 
     weight[n,k] ~ e2m1(code) * e4m3(scale[n,k/16]) * global_scale
 """
@@ -18,9 +18,10 @@ _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -
 
 
 def swizzle_blockscale(scale):
-    """Row-major block scales [N, K/16] to the 128x4 layout that the kernels read: [roundup(N, 128), roundup(K/16, 4)] with
-    the bytes in that layout's order and zeros as padding. A torch tensor (float8_e4m3fn or uint8, any device) or a numpy
-    array (uint8) gives the same kind. Do it once, at load: what it returns cannot be told from what it takes."""
+    """Row-major block scales [N, K/16] to the 128x4 layout that the kernels read: [roundup(N, 128), roundup(K/16, 4)]
+    with the bytes in that layout's order and zeros as padding. A torch tensor (float8_e4m3fn or uint8, any device) or
+    a numpy array (uint8) gives the same kind. Do it once, at load: what it returns cannot be told from what it
+    takes."""
     if getattr(scale, "ndim", None) != 2:
         raise invalid("swizzle_blockscale", "scale", "2 dimensions", list(getattr(scale, "shape", [])) or
                       type(scale).__name__)
@@ -51,10 +52,10 @@ def unswizzle_blockscale(swizzled, n, k):
 
 
 def quantize_nvfp4(weight):
-    """A float tensor [N, K], K a multiple of 16, to (codes uint8 [N, K/2], block scales float8_e4m3fn [N, K/16] row-major,
-    global scale float32 []). The bytes are those of tools/quantize_nvfp4.py: the global scale is amax / 2688, a block
-    scale amax(block) / 6 / global scale rounded to nearest even and at most 448, a code the nearest against that rounded
-    scale, ties to even."""
+    """A float tensor [N, K], K a multiple of 16, to (codes uint8 [N, K/2], block scales float8_e4m3fn [N, K/16]
+    row-major, global scale float32 []). The bytes are those of tools/quantize_nvfp4.py: the global scale is amax /
+    2688, a block scale amax(block) / 6 / global scale rounded to nearest even and at most 448, a code the nearest
+    against that rounded scale, ties to even."""
     import torch
     if getattr(weight, "ndim", None) != 2 or not weight.is_floating_point() or weight.shape[1] % GROUP:
         raise invalid("quantize_nvfp4", "weight", f"a float tensor [N, K] with K a multiple of {GROUP}",
@@ -64,7 +65,8 @@ def quantize_nvfp4(weight):
         raise invalid("quantize_nvfp4", "weight", "finite values", "a NaN or an infinity")
     n, k = weight.shape
     amax = weight.abs().max().to(torch.float32) if weight.numel() else torch.zeros((), device=weight.device)
-    global_scale = (amax.to(torch.float64) / amax.new_tensor(E2M1_MAX * E4M3_MAX, dtype=torch.float64)).to(torch.float32)
+    largest = amax.new_tensor(E2M1_MAX * E4M3_MAX, dtype=torch.float64)
+    global_scale = (amax.to(torch.float64) / largest).to(torch.float32)
     if not bool(global_scale > 0):  # zeros alone: any scale serves, and 1 divides safely
         global_scale = torch.ones_like(global_scale)
     packed = torch.empty((n, k // 2), dtype=torch.uint8, device=weight.device)
@@ -82,8 +84,8 @@ def quantize_nvfp4(weight):
 
 
 def dequantize_nvfp4(packed, scales, global_scale=None):
-    """The exact products e2m1 * e4m3 of row-major scales in float64, times the global scale if one is given. Runs on any
-    device: the reference for dequantize_rows and for tests."""
+    """The exact products e2m1 * e4m3 of row-major scales in float64, times the global scale if one is given. Runs on
+    any device: the reference for dequantize_rows and for tests."""
     import torch
     n, half = packed.shape
     packed = packed.view(torch.uint8)

@@ -1,5 +1,5 @@
-"""The mirror of the C header in gemvjit/_abi.py against the header itself: a C program, compiled now, prints the value of
-every enum constant and the size and field offsets of every struct that the header has.
+"""The mirror of the C header in gemvjit/_abi.py against the header itself: a C program, compiled now, prints the
+value of every enum constant and the size and field offsets of every struct that the header has.
 
     abi_test.py COMPILER LIBRARY
 """

@@ -2,9 +2,8 @@
 
     test_gpu.py --library build/release/libgemvjit.so --json result.json
 
-Needs torch with CUDA, a GPU that gemvjit serves, and NVRTC. Compiles into a cache folder of its own. Exit 0 if all tests
-pass. --dry-run runs what can be run with the operators' CPU reference: a test of this program.
-"""
+Needs torch with CUDA, a GPU that gemvjit serves, and NVRTC. Compiles into a cache folder of its own. Exit 0 if all
+tests pass. --dry-run runs what can be run with the operators' CPU reference: a test of this program."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""The torch side without a GPU: the quantizer's bytes, layouts, operators on the CPU's reference and under torch.compile,
-Linear's two paths. Exits 77 (skipped, with the reason) where torch or numpy is missing.
+"""The torch side without a GPU: the quantizer's bytes, layouts, operators on the CPU's reference and under
+torch.compile, Linear's two paths. Exits 77 (skipped, with the reason) where torch or numpy is missing.
 
     torch_cpu_test.py LIBRARY
 """

@@ -1,6 +1,6 @@
 """The wheel: built from a finished build folder, installed into a fresh environment without a network, imported there,
-asked a question through ctypes, its console scripts run. Exits 77 (skipped, with the reason) where setuptools is missing
-or too old.
+asked a question through ctypes, its console scripts run. Exits 77 (skipped, with the reason) where setuptools is
+missing or too old.
 
     wheel_test.py BUILD_DIR
 """
@@ -101,7 +101,8 @@ class Tag(unittest.TestCase):
     def needs(self, *versions):
         lines = [f"  0x0010:   Name: {version}  Flags: none  Version: 3" for version in versions]
         # Versions that a library defines itself are no needs.
-        return "Version definition section\n  Name: GLIBC_2.99\nVersion needs section '.gnu.version_r'\n" + "\n".join(lines)
+        defined = "Version definition section\n  Name: GLIBC_2.99\n"
+        return defined + "Version needs section '.gnu.version_r'\n" + "\n".join(lines)
 
     def test_the_newest_need_decides(self):
         self.assertEqual(platform_tag.tag([self.needs("GLIBC_2.2.5")]), "manylinux_2_17_x86_64")

@@ -3,17 +3,11 @@
 import torch
 from torch.nn import functional
 
-from . import _devices, _problems, formats
+from . import _devices, _operators, _problems, formats
 from ._errors import invalid
 
 MAX_TOKENS = 32
 ROW_MAJOR, SWIZZLED = "row_major", "128x4"
-
-
-def silu_mul_halves(y):
-    """silu(gate) * up of the halves of a bfloat16 tensor's columns, in float32, rounded once."""
-    gate, up = y.float().chunk(2, dim=-1)
-    return (functional.silu(gate) * up).to(torch.bfloat16)
 
 
 class Linear(torch.nn.Module):
@@ -36,6 +30,7 @@ class Linear(torch.nn.Module):
         self.register_buffer("weight_scale", weight_scale)
         self.register_buffer("global_scale", global_scale)
         self.register_buffer("bias", None if bias is None else bias.detach())
+        self.has_bias = bias is not None
         self.is_nvfp4 = weight_scale is not None
         self.out_features = weight.shape[0]
         self.in_features = weight.shape[1] * (2 if self.is_nvfp4 else 1)
@@ -98,23 +93,24 @@ class Linear(torch.nn.Module):
             y = self._gemv(rows)
         else:
             y = self._product(rows)
-        if self.bias is not None:
+        if self.has_bias:
             y = y + self.bias
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
     def _gemv(self, x):
+        buffers = self._buffers  # Module's own look-up of an attribute costs several times as much
         if self.is_nvfp4:
-            return torch.ops.gemvjit.nvfp4_gemv(x, self.weight, self.weight_scale, self.global_scale, self.silu_mul,
-                                                self.pdl)
-        return torch.ops.gemvjit.bf16_gemv(x, self.weight, self.silu_mul, self.pdl)
+            return _operators.nvfp4_gemv(x, buffers["weight"], buffers["weight_scale"], buffers["global_scale"],
+                                         self.silu_mul, self.pdl)
+        return _operators.bf16_gemv(x, buffers["weight"], self.silu_mul, self.pdl)
 
     def _product(self, x):
         if not self.is_nvfp4:
             y = functional.linear(x, self.weight)
         else:
-            y = functional.linear(x, torch.ops.gemvjit.dequantize_rows(self.weight, self.weight_scale))
+            y = functional.linear(x, _operators.dequantize_rows(self.weight, self.weight_scale))
             y = (y.float() * self.global_scale).to(torch.bfloat16)
-        return silu_mul_halves(y) if self.silu_mul else y
+        return _operators.silu_mul_halves(y) if self.silu_mul else y
 
     def choices(self, allow_untuned=False, device=None, arch=None):
         """pick_nt for 0, 1, .. 32 tokens."""

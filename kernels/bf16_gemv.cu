@@ -20,7 +20,7 @@ namespace gemvjit {
 
 struct NoScale {
   __device__ __forceinline__ auto prepare() const {
-    return [](float sum) { return sum; };
+    return [](const auto&) { return [](float sum) { return sum; }; };
   }
 };
 

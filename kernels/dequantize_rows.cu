@@ -47,18 +47,18 @@ __device__ __forceinline__ U32x4 dequantize8(u32 codes, u32 scale, bool is_nan) 
                 prmt(pair[2], pair[3], 0x7632)}};
 }
 
-extern "C" __global__ void __launch_bounds__(kDequantizeThreads)
+extern "C" __global__ void __launch_bounds__(kElementwiseThreads)
     dequantize_rows(const void* weight, const void* weight_scale, void* out) {
   const auto* codes = static_cast<const u8*>(weight);
   const auto* scales = static_cast<const u8*>(weight_scale);
   auto* to = static_cast<U32x4*>(out);
-  i64 block = static_cast<i64>(blockIdx.x) * kDequantizeThreads + threadIdx.x;
+  i64 block = static_cast<i64>(blockIdx.x) * kElementwiseThreads + threadIdx.x;
   Block b{};
   if (block < kBlocks) b = load_block(codes, scales, block);
 
   wait_for_previous_kernel();
 
-  const i64 stride = static_cast<i64>(gridDim.x) * kDequantizeThreads;
+  const i64 stride = static_cast<i64>(gridDim.x) * kElementwiseThreads;
   while (block < kBlocks) {
     u32 scale, unused, nan_seen = 0;
     decode_scales(b.scale, scale, unused, nan_seen);

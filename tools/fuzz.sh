@@ -19,7 +19,7 @@ if [ -z "$CLANG" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsign
   exit 0
 fi
 
-setup_configure fuzz "-DCMAKE_CXX_COMPILER=$CLANG"
+setup_configure fuzz "${CLANG_CMAKE_ARGS[@]}"
 cmake --build build/fuzz --target entry_fuzz bundle_fuzz | tail -n 1
 for seed in entry_v1.entry bundle_v1.gjb; do
   kind=${seed%%_*}

@@ -15,15 +15,12 @@ trap 'echo "sanitize: stopped: the step above failed" >&2' ERR
 THREAD_TARGETS=(base_test cache_test launch_test runtime_test api_test)
 
 setup_clang
-if [ -n "$CLANG" ]; then
-  GEMVJIT_CMAKE_ARGS+=("-DCMAKE_CXX_COMPILER=$CLANG" "-DCMAKE_C_COMPILER=${CLANG/++/}")
-fi
 
 # build PRESET TARGET...
 build() {
   local preset=$1
   shift
-  setup_configure "$preset"
+  setup_configure "$preset" "${CLANG_CMAKE_ARGS[@]}"
   echo "sanitize: building in build/$preset"
   cmake --build --preset "$preset" --target "$@" | tail -n 1
 }

@@ -76,10 +76,13 @@ setup_optional() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >"$log" 2>&1 </dev/null || true
 }
 
-# Sets CLANG to a clang++, installed from apt if need be and possible; "" if there is none.
+# Sets CLANG to a clang++, installed from apt if need be and possible, and CLANG_CMAKE_ARGS to what makes cmake take it;
+# "" and nothing if there is none.
 setup_clang() {
   setup_optional clang++-14 clang-14 libclang-rt-14-dev
   CLANG=$(command -v clang++-14 || command -v clang++ || true)
+  CLANG_CMAKE_ARGS=()
+  [ -z "$CLANG" ] || CLANG_CMAKE_ARGS=("-DCMAKE_CXX_COMPILER=$CLANG" "-DCMAKE_C_COMPILER=${CLANG/++/}")
 }
 
 # setup_configure PRESET ARGUMENTS...: cmake's configure step, whose output is shown only when it fails.

@@ -151,23 +151,25 @@ GEMVJIT_API gemvjit_status gemvjit_seal(gemvjit_context* context);
 typedef enum gemvjit_family {
   GEMVJIT_NVFP4_GEMV = 1,
   GEMVJIT_BF16_GEMV = 2,
-  GEMVJIT_DEQUANTIZE_ROWS = 3
+  GEMVJIT_DEQUANTIZE_ROWS = 3,
+  GEMVJIT_SWIZZLE_BLOCKSCALE = 4 /* gemvjit_swizzle_blockscale_device */
 } gemvjit_family;
 
 /* One linear layer, for warmup and questions. M plays no part in it. */
 typedef struct gemvjit_problem {
   size_t struct_size;
-  int32_t family;        /* gemvjit_family */
-  int32_t nt;            /* 0: every nt (1, 2, 4); else just that one. Must be 0 for DEQUANTIZE_ROWS */
-  int64_t n;             /* weight rows = output features; with silu_mul gate and up together. Multiple of 8 (16 with
-                            silu_mul; any for DEQUANTIZE_ROWS), at most 2^31 */
-  int64_t k;             /* reduction. Multiple of 16 for NVFP4, of 8 for BF16; at most 2^27 */
-  int32_t silu_mul;      /* 1: out[M,N/2] = silu(gate) * up */
-  int32_t pdl;           /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
-  int32_t allow_untuned; /* 1: shapes without a measured configuration get a predicted one, or that of the nearest
-                            measured shape, or a default one */
-  int32_t reserved;      /* 0 */
-  const char* arch;      /* "sm_90a"; NULL: the context's device */
+  int32_t family;         /* gemvjit_family */
+  int32_t nt;             /* 0: every nt (1, 2, 4); else just that one. Must be 0 but for the GEMVs */
+  int64_t n;              /* weight rows = output features; with silu_mul gate and up together. Multiple of 8 (16 with
+                             silu_mul; any but for the GEMVs), at most 2^31 */
+  int64_t k;              /* reduction. Multiple of 16, of 8 for BF16; at most 2^27 */
+  int32_t silu_mul;       /* 1: out[M,N/2] = silu(gate) * up */
+  int32_t pdl;            /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
+  int32_t allow_untuned;  /* 1: shapes without a measured configuration get a predicted one, or that of the nearest
+                             measured shape, or a default one */
+  int32_t scale_segments; /* 1: launches name gemvjit_nvfp4_gemv_args.segments; a kernel of its own, of the same
+                             configuration. NVFP4_GEMV only */
+  const char* arch;       /* "sm_90a"; NULL: the context's device */
 } gemvjit_problem;
 
 /* Set struct_size, family, n, k; nt 0, silu_mul 0, pdl 1, allow_untuned 0, arch NULL. */
@@ -272,8 +274,9 @@ GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_
                                         gemvjit_kernel_callback on_kernel, void* user);
 
 /* Look whether each distinct kernel is in the cache, whole; compiles and loads nothing, opens neither library.
- * OK if all are; NOT_READY if some are not (outcome MISSING, and status IO_ERROR instead of NOT_READY for one whose file
- * cannot be read or not be trusted); ENTRY_DAMAGED if one is damaged (outcome FAILED). Otherwise as gemvjit_plan. */
+ * OK if all are; NOT_READY if some are not (outcome MISSING, and status IO_ERROR instead of NOT_READY for one whose
+ * file cannot be read or not be trusted); ENTRY_DAMAGED if one is damaged (outcome FAILED). Otherwise as gemvjit_plan.
+ */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
 
@@ -306,7 +309,8 @@ GEMVJIT_API gemvjit_status gemvjit_check_keys(gemvjit_context* context, const ch
 
 typedef enum gemvjit_scale_layout {
   GEMVJIT_SCALE_128X4_SWIZZLED = 1, /* cuBLASLt's VEC16 layout; see gemvjit_swizzle_blockscale */
-  GEMVJIT_SCALE_ROW_MAJOR = 2       /* as checkpoints store them: not served yet (UNSUPPORTED) */
+  GEMVJIT_SCALE_ROW_MAJOR = 2       /* as checkpoints store them: UNSUPPORTED in a launch; swizzle them once, when the
+                                       weight is loaded, with gemvjit_swizzle_blockscale_device */
 } gemvjit_scale_layout;
 
 typedef enum gemvjit_global_scale_kind {
@@ -314,6 +318,13 @@ typedef enum gemvjit_global_scale_kind {
   GEMVJIT_GLOBAL_SCALE_DIVISOR =
       2 /* compressed-tensors' weight_global_scale = 2688 / amax: not served yet (UNSUPPORTED) */
 } gemvjit_global_scale_kind;
+
+/* The global scale of the rows from the previous segment's row_end (0 for the first) up to row_end. */
+enum { GEMVJIT_MAX_SCALE_SEGMENTS = 8 };
+typedef struct gemvjit_scale_segment {
+  int64_t row_end;           /* a multiple of 8, above the one before; the last is n */
+  const float* global_scale; /* [device] one float, 4-byte aligned; read ahead */
+} gemvjit_scale_segment;
 
 typedef struct gemvjit_nvfp4_gemv_args {
   size_t struct_size;
@@ -330,9 +341,15 @@ typedef struct gemvjit_nvfp4_gemv_args {
   int32_t global_scale_kind; /* gemvjit_global_scale_kind, required: 0 is refused */
   int32_t silu_mul;          /* 0 or 1, as warmed */
   int32_t pdl;               /* 1: overlap with the previous kernel allowed, see READ AHEAD; 0: never */
+  /* For a merged weight (qkv, gate and up) whose parts have global scales of their own: up to 8 segments, read during
+   * the call; global_scale is NULL then, and the kernel is one warmed with scale_segments. The result is bit for bit
+   * that of the parts computed one by one with the same tile configuration. 0: none. A struct of an older header ends
+   * before these two. */
+  int64_t segment_count;
+  const gemvjit_scale_segment* segments;
 } gemvjit_nvfp4_gemv_args;
 
-/* With pdl see READ AHEAD: weight, weight_scale and global_scale must be at rest.
+/* With pdl see READ AHEAD: weight, weight_scale and global_scale (those of the segments) must be at rest.
  * Source of the operation: vLLM / TensorRT-LLM call it a W4A16 NVFP4 linear layer. */
 GEMVJIT_API gemvjit_status gemvjit_nvfp4_gemv(gemvjit_context* context, const gemvjit_nvfp4_gemv_args* args,
                                               struct CUstream_st* stream);
@@ -373,6 +390,21 @@ GEMVJIT_API size_t gemvjit_swizzled_scale_bytes(int64_t n, int64_t k);
  * gemvjit_swizzled_scale_bytes(n, k); the buffers must not overlap. k a multiple of 16. */
 GEMVJIT_API gemvjit_status gemvjit_swizzle_blockscale(const void* row_major, int64_t n, int64_t k, void* swizzled,
                                                       size_t swizzled_size);
+
+typedef struct gemvjit_swizzle_blockscale_args {
+  size_t struct_size;
+  int64_t n, k;          /* of the weight */
+  const void* row_major; /* [device] E4M3 [n, k/16], any alignment */
+  void* swizzled; /* [device] gemvjit_swizzled_scale_bytes(n, k) bytes, 16-byte aligned, not overlapping row_major;
+                     padding is written as zeros */
+} gemvjit_swizzle_blockscale_args;
+
+/* The same on the device, for loading: a launch as above, of a kernel of the family SWIZZLE_BLOCKSCALE, warmed for n
+ * and k. Never with PDL, and what reads the scales ahead may follow it with pdl = 0 only, or after a synchronization.
+ */
+GEMVJIT_API gemvjit_status gemvjit_swizzle_blockscale_device(gemvjit_context* context,
+                                                             const gemvjit_swizzle_blockscale_args* args,
+                                                             struct CUstream_st* stream);
 
 /* -------------------------------------------------------------------------------------------------- stats ------- */
 

@@ -30,6 +30,7 @@ __device__ __forceinline__ u8 ld_scale_1(const void* p) {
   asm volatile("ld.global.L1::evict_last.u8 %0, [%1];" : "=h"(d) : "l"(p));
   return static_cast<u8>(d);
 }
+__device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 __device__ __forceinline__ float ld_global_scale(const float* p) {
   float d;
   asm volatile("ld.global.L1::evict_last.f32 %0, [%1];" : "=f"(d) : "l"(p));

@@ -63,7 +63,8 @@ __device__ __forceinline__ u16 silu_mul(float gate_sum, float up_sum) {
   return bf16_from_float(gate * sigmoid * up);
 }
 
-// All threads of the CTA. `finish` turns an FP32 sum into the value before its rounding (the global scale).
+// All threads of the CTA. `finish` takes a function that gives a weight row, and gives the function that turns an FP32 sum
+// of that row, or of the next three, into the value before its rounding (the global scale).
 // Writes out[token][column] for the tokens below m and the columns of this CTA. `partial` may be written again after
 // the next barrier of the CTA, or with a cluster of the cluster.
 template <typename Finish>
@@ -84,10 +85,11 @@ __device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 f
   } else {
     __syncthreads();
   }
-  const auto total = [&](int row, int token) {
+  const auto total = [&](int row, int token, const auto& weight_row) {
     F32x4 sum = kClusterK > 1 ? sum_over_cluster(cta_total, row, token) : sum_over_warps(partial, row, token);
+    const auto finish_value = finish(weight_row);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum.v[i] = finish(sum.v[i]);
+    for (int i = 0; i < 4; ++i) sum.v[i] = finish_value(sum.v[i]);
     return sum;
   };
   // A thread makes four neighbouring outputs of a token, neighbouring threads the next of the CTA's rows; the CTAs of a
@@ -99,9 +101,9 @@ __device__ __forceinline__ void reduce_and_store(float* partial, u16* out, i64 f
     if (!half_is_valid(first_tile + tile, half)) continue;
     u16 values[4];
     const int row = kSilu ? tile * kRowsPerTile + g : out_row;
-    const F32x4 first = total(row, token);
+    const F32x4 first = total(row, token, [&] { return row_of(first_tile + tile, half, g); });
     if constexpr (kSilu) {
-      const F32x4 up = total(row + kRowsPerHalf, token);
+      const F32x4 up = total(row + kRowsPerHalf, token, [&] { return row_of(first_tile + tile, 1, g); });
 #pragma unroll
       for (int i = 0; i < 4; ++i) values[i] = silu_mul(first.v[i], up.v[i]);
     } else {

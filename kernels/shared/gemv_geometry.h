@@ -142,7 +142,7 @@ inline constexpr int gemv_ring_bytes(int step_k, int row_step_bytes, bool has_sc
 }
 
 // dequantize_rows: a thread makes 16 outputs (one scale block) at a time; CTAs stride over the rest.
-inline constexpr int kDequantizeThreads = 256;
-inline constexpr int kDequantizeMaxCtas = 1 << 16;
+inline constexpr int kElementwiseThreads = 256;
+inline constexpr int kElementwiseMaxCtas = 1 << 16;
 
 }  // namespace gemvjit

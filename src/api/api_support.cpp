@@ -9,6 +9,7 @@ static_assert(static_cast<int>(Outcome::missing) == GEMVJIT_OUTCOME_MISSING);
 static_assert(static_cast<int>(Family::nvfp4_gemv) == GEMVJIT_NVFP4_GEMV);
 static_assert(static_cast<int>(Family::bf16_gemv) == GEMVJIT_BF16_GEMV);
 static_assert(static_cast<int>(Family::dequantize_rows) == GEMVJIT_DEQUANTIZE_ROWS);
+static_assert(static_cast<int>(Family::swizzle_blockscale) == GEMVJIT_SWIZZLE_BLOCKSCALE);
 
 Status check_size(const char* type, std::size_t size, std::size_t expected) {
   if (size == expected) return Status::ok();
@@ -27,10 +28,10 @@ Status check_flag(const char* name, int value) {
 }
 
 Status check_family(int family) {
-  if (family >= GEMVJIT_NVFP4_GEMV && family <= GEMVJIT_DEQUANTIZE_ROWS) return Status::ok();
+  if (family >= GEMVJIT_NVFP4_GEMV && family <= GEMVJIT_SWIZZLE_BLOCKSCALE) return Status::ok();
   return invalid(
-      fmt::format("family is {}; GEMVJIT_NVFP4_GEMV (1), GEMVJIT_BF16_GEMV (2) and GEMVJIT_DEQUANTIZE_ROWS "
-                  "(3) are accepted",
+      fmt::format("family is {}; GEMVJIT_NVFP4_GEMV (1), GEMVJIT_BF16_GEMV (2), GEMVJIT_DEQUANTIZE_ROWS (3) and "
+                  "GEMVJIT_SWIZZLE_BLOCKSCALE (4) are accepted",
                   family));
 }
 
@@ -42,9 +43,10 @@ Status fill_request(const gemvjit_problem* problem, ProblemRequest& request) {
   GEMVJIT_TRY(check_flag("gemvjit_problem.silu_mul", problem->silu_mul));
   GEMVJIT_TRY(check_flag("gemvjit_problem.pdl", problem->pdl));
   GEMVJIT_TRY(check_flag("gemvjit_problem.allow_untuned", problem->allow_untuned));
-  if (problem->reserved != 0) return invalid("gemvjit_problem.reserved is not 0");
-  request.problem = {static_cast<Family>(problem->family), problem->n, problem->k, problem->silu_mul != 0,
-                     problem->pdl != 0};
+  GEMVJIT_TRY(check_flag("gemvjit_problem.scale_segments", problem->scale_segments));
+  request.problem = {
+      static_cast<Family>(problem->family), problem->n, problem->k, problem->silu_mul != 0, problem->pdl != 0,
+      problem->scale_segments != 0};
   request.nt = problem->nt;
   request.allow_untuned = problem->allow_untuned != 0;
   if (problem->arch != nullptr) {

@@ -39,7 +39,7 @@ gemvjit_status check_scale_layout(const char* function, std::int32_t layout) {
   if (layout == GEMVJIT_SCALE_128X4_SWIZZLED) return GEMVJIT_OK;
   if (layout == GEMVJIT_SCALE_ROW_MAJOR) {
     return refuse_launch(GEMVJIT_UNSUPPORTED,
-                         "{}: row-major scales are not served yet: swizzle them once with gemvjit_swizzle_blockscale",
+                         "{}: row-major scales are not read: swizzle them once, with gemvjit_swizzle_blockscale_device",
                          function);
   }
   return refuse_launch(GEMVJIT_INVALID_ARGUMENT,
@@ -62,7 +62,8 @@ gemvjit_status check_tokens(const char* function, std::int64_t m, std::int64_t k
 }
 
 gemvjit_status check_shape(const LaunchShape& shape) {
-  return finish(check_problem({shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed}));
+  return finish(
+      check_problem({shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments}));
 }
 
 gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std::int64_t m,
@@ -74,9 +75,9 @@ gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std
     case StatusCode::not_ready:
       return refuse_launch(
           GEMVJIT_NOT_READY,
-          "{}: no kernel for n={} k={} silu_mul={} pdl={} is warmed for this device: call gemvjit_warmup "
-          "before",
-          function, shape.n, shape.k, shape.silu_mul ? 1 : 0, shape.pdl_allowed ? 1 : 0);
+          "{}: no kernel for n={} k={} silu_mul={} pdl={} scale_segments={} is warmed for this device: call "
+          "gemvjit_warmup before",
+          function, shape.n, shape.k, shape.silu_mul ? 1 : 0, shape.pdl_allowed ? 1 : 0, shape.scale_segments ? 1 : 0);
     case StatusCode::m_not_covered:
       return refuse_launch(
           GEMVJIT_M_NOT_COVERED,

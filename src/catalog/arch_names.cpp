@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "src/base/suggestion.h"
 #include "src/catalog/arch.h"
 
 namespace gemvjit {
@@ -28,14 +28,6 @@ const std::vector<Generation>& generations() {
       {"thor", {{110, 'a'}}},
   };
   return all;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -65,38 +57,14 @@ Arch parse_number(std::string_view text) {
   return arch;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-Status unknown(std::string_view text, const std::string& lower) {
+Status unknown(std::string_view text) {
   std::vector<std::string> names = {"native"};
   for (const Generation& generation : generations()) names.emplace_back(generation.name);
-  std::string listed;
-  for (const std::string& name : names) listed += ", " + name;
+  const std::string listed = fmt::format("{}", fmt::join(names, ", "));
   for (const Arch& arch : tested_archs()) names.push_back(arch.text());
-  // Nobody means anything by a text of megabytes, and the distance takes the product of the lengths.
-  std::string nearest;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (const std::string& name : names) {
-    const std::size_t distance = edit_distance(std::string_view(lower).substr(0, 64), name);
-    if (distance < least) least = distance, nearest = name;
-  }
   return {StatusCode::invalid_argument,
-          fmt::format("\"{}\" names no target; the nearest name is {}. Known are{}, and numbers such as sm_90a, 9.0a, "
-                      "90a or compute_90a",
-                      text.substr(0, 64), nearest, listed.substr(1))};
+          fmt::format("\"{}\" names no target{}; known are {}, and numbers such as sm_90a, 9.0a, 90a or compute_90a",
+                      text.substr(0, 64), did_you_mean(text, names), listed)};
 }
 
 }  // namespace
@@ -108,7 +76,7 @@ Result<NamedTargets> parse_targets(std::string_view text) {
     if (generation.name == lower) return NamedTargets{generation.targets, ""};
   }
   const Arch arch = parse_number(lower);
-  if (arch.sm == 0) return unknown(text, lower);
+  if (arch.sm == 0) return unknown(text);
   NamedTargets named{{arch}, ""};
   const std::vector<Arch> first = possible_targets(arch.sm / 10, arch.sm % 10);
   if (arch.suffix == 0 && !first.empty() && first.front() != arch) {

@@ -16,7 +16,7 @@
 
 namespace gemvjit {
 
-enum class Family : unsigned { nvfp4_gemv = 1, bf16_gemv = 2, dequantize_rows = 3 };
+enum class Family : unsigned { nvfp4_gemv = 1, bf16_gemv = 2, dequantize_rows = 3, swizzle_blockscale = 4 };
 
 // How to do it; values as in kernel_flags.h.
 struct TileConfig {
@@ -31,8 +31,8 @@ struct TileField {
   unsigned TileConfig::*member;
 };
 std::span<const TileField> tile_fields();
-// The one configuration of dequantize_rows: every field 0.
-TileConfig dequantize_tile();
+// The one configuration of the families without tokens: every field 0.
+TileConfig no_tile();
 
 // What a caller asks for; M plays no part.
 struct Problem {
@@ -40,7 +40,8 @@ struct Problem {
   std::int64_t n = 0;  // weight rows = output features (both halves with silu_mul)
   std::int64_t k = 0;  // reduction
   bool silu_mul = false;
-  bool pdl = true;  // allowed, not demanded
+  bool pdl = true;              // allowed, not demanded
+  bool scale_segments = false;  // ranges of rows with their own global scales
   bool operator==(const Problem&) const = default;
 };
 
@@ -55,6 +56,8 @@ struct FamilyRow {
   int n_multiple;                             // N must be a multiple of this
   bool has_tokens;                            // nt 1, 2, 4; else nt 0
   bool can_silu_mul;
+  bool can_scale_segments;
+  bool can_pdl;
 };
 std::span<const FamilyRow> families();
 const FamilyRow& family_row(Family family);
@@ -75,7 +78,7 @@ constexpr int nt_for_m(std::int64_t m) { return m < 1 || m > kMaxM ? 0 : kNtWith
 // The nt values of a family: kNtWithTokens or {0}.
 std::span<const int> nt_values(Family family);
 
-// invalid_shape with the rule that is broken; unsupported for silu_mul on a family without it.
+// invalid_shape with the rule that is broken; unsupported for silu_mul or scale_segments on a family without.
 Status check_problem(const Problem& problem);
 
 // The checked key. pdl is on if `problem.pdl`, the arch has it, and `pdl_wins`. unsupported for a cluster on an arch
@@ -88,6 +91,7 @@ struct KernelSpec {
   Family family = Family::nvfp4_gemv;
   bool silu_mul = false;
   bool pdl = false;
+  bool scale_segments = false;
   TileConfig tile;
 };
 Result<KernelSpec> describe_key(const KernelKey& key);

@@ -17,6 +17,8 @@ double compile_cost_ms(const KernelSpec& spec) {
       return 85 + 6.2 * tiles;
     case Family::dequantize_rows:
       return 44;
+    case Family::swizzle_blockscale:
+      return 40;
   }
   return 0;
 }

@@ -18,6 +18,7 @@ constexpr std::array kNvfp4Sources = {
     "kernels/device/reduce_store.cuh"sv, "kernels/device/gemv_body.cuh"sv,     "kernels/device/gemv_direct.cuh"sv,
     "kernels/device/gemv_async.cuh"sv,   "kernels/device/gemv.cuh"sv,          "kernels/device/x_wgmma.cuh"sv,
     "kernels/device/x_dealt.cuh"sv,      "kernels/device/ptx_warp.cuh"sv,      "kernels/device/ptx_wgmma.cuh"sv,
+    "kernels/shared/scale_segments.h"sv,
 };
 constexpr std::array kBf16Sources = {
     "kernels/bf16_gemv.cu"sv,           "kernels/device/bf16_weights.cuh"sv, "kernels/shared/gemv_geometry.h"sv,
@@ -34,12 +35,22 @@ constexpr std::array kDequantizeSources = {
     "kernels/device/nvfp4_decode.cuh"sv,
 };
 
-// family, name, short name, entry name, sources, K multiple, N multiple, tokens?, silu_mul?
+constexpr std::array kSwizzleSources = {
+    "kernels/swizzle_blockscale.cu"sv,
+    "kernels/shared/gemv_geometry.h"sv,
+    "kernels/shared/nvfp4_layout.h"sv,
+    "kernels/device/types.cuh"sv,
+};
+
+// family, name, short name, entry name, sources, K multiple, N multiple, tokens?, silu_mul?, scale segments?, PDL?
 const FamilyRow kFamilies[] = {
-    {Family::nvfp4_gemv, "nvfp4_gemv", "nvfp4", "nvfp4_gemv", kNvfp4Sources, kScaleBlockK, kRowsPerHalf, true, true},
-    {Family::bf16_gemv, "bf16_gemv", "bf16", "bf16_gemv", kBf16Sources, 8, kRowsPerHalf, true, true},
+    {Family::nvfp4_gemv, "nvfp4_gemv", "nvfp4", "nvfp4_gemv", kNvfp4Sources, kScaleBlockK, kRowsPerHalf, true, true,
+     true, true},
+    {Family::bf16_gemv, "bf16_gemv", "bf16", "bf16_gemv", kBf16Sources, 8, kRowsPerHalf, true, true, false, true},
     {Family::dequantize_rows, "dequantize_rows", "dequant", "dequantize_rows", kDequantizeSources, kScaleBlockK, 1,
-     false, false},
+     false, false, false, true},
+    {Family::swizzle_blockscale, "swizzle_blockscale", "swizzle", "swizzle_blockscale", kSwizzleSources, kScaleBlockK,
+     1, false, false, false, false},
 };
 
 constexpr int kNtWithoutTokens[] = {0};

@@ -135,8 +135,9 @@ Status check_spec(const KernelSpec& spec) {
                   fmt::format("nt {} is not one of {}'s: {}", spec.key.nt, row.name, row.has_tokens ? "1, 2, 4" : "0"));
   }
   if (spec.pdl && !facts.has_pdl) return refuse(spec.key, "the target has no programmatic dependent launch");
+  if (spec.pdl && !row.can_pdl) return refuse(spec.key, "the family has no programmatic dependent launch");
   if (!row.has_tokens) {
-    if (!(spec.tile == dequantize_tile())) return refuse(spec.key, "dequantize_rows has no tile configuration");
+    if (!(spec.tile == no_tile())) return refuse(spec.key, fmt::format("{} has no tile configuration", row.name));
     return Status::ok();
   }
   return check_gemv_tile(spec, facts);
@@ -146,7 +147,7 @@ Status check_spec(const KernelSpec& spec) {
 
 std::span<const TileField> tile_fields() { return kTileFields; }
 
-TileConfig dequantize_tile() {
+TileConfig no_tile() {
   TileConfig tile;
   for (const TileField& field : kTileFields) tile.*field.member = 0;
   return tile;
@@ -165,6 +166,9 @@ Status check_problem(const Problem& problem) {
   if (problem.silu_mul && !row.can_silu_mul) {
     return {StatusCode::unsupported, fmt::format("{} has no silu_mul form", row.name)};
   }
+  if (problem.scale_segments && !row.can_scale_segments) {
+    return {StatusCode::unsupported, fmt::format("{} has no scale segments", row.name)};
+  }
   const int n_multiple = problem.silu_mul ? 2 * row.n_multiple : row.n_multiple;
   if (problem.n % n_multiple != 0) {
     return fail(fmt::format("N must be a multiple of {}{}", n_multiple,
@@ -179,11 +183,13 @@ Result<KernelKey> make_key(const Problem& problem, int nt, const TileConfig& til
   KernelSpec spec;
   spec.family = problem.family;
   spec.silu_mul = problem.silu_mul;
-  spec.pdl = problem.pdl && pdl_wins && facts.has_pdl;
+  spec.pdl = problem.pdl && pdl_wins && facts.has_pdl && family_row(problem.family).can_pdl;
+  spec.scale_segments = problem.scale_segments;
   spec.tile = tile;
   std::uint64_t flags = set_flag(0, flag_field::family, static_cast<unsigned>(problem.family));
   flags = set_flag(flags, flag_field::silu_mul, spec.silu_mul ? 1 : 0);
   flags = set_flag(flags, flag_field::pdl, spec.pdl ? 1 : 0);
+  flags = set_flag(flags, flag_field::segments, spec.scale_segments ? 1 : 0);
   for (const TileField& tile_field : kTileFields) {
     const FlagField& field = field_of(tile_field);
     const unsigned value = tile.*tile_field.member;
@@ -212,23 +218,25 @@ Result<KernelSpec> describe_key(const KernelKey& key) {
   spec.family = static_cast<Family>(family);
   spec.silu_mul = get_flag(key.flags, flag_field::silu_mul) != 0;
   spec.pdl = get_flag(key.flags, flag_field::pdl) != 0;
+  spec.scale_segments = get_flag(key.flags, flag_field::segments) != 0;
   for (const TileField& tile_field : kTileFields) {
     spec.tile.*tile_field.member = get_flag(key.flags, field_of(tile_field));
   }
-  GEMVJIT_TRY(check_problem({spec.family, key.n, key.k, spec.silu_mul, spec.pdl}));
+  GEMVJIT_TRY(check_problem({spec.family, key.n, key.k, spec.silu_mul, spec.pdl, spec.scale_segments}));
   GEMVJIT_TRY(check_spec(spec));
   return spec;
 }
 
 std::string flags_text(std::uint64_t flags) {
   const unsigned family = get_flag(flags, flag_field::family);
-  std::string text(family >= 1 && family <= std::size(families()) ? families()[family - 1].name : "unknown_family");
+  const FamilyRow* row = family >= 1 && family <= std::size(families()) ? &families()[family - 1] : nullptr;
+  std::string text(row != nullptr ? row->name : "unknown_family");
   for (const FlagField& field : flag_fields()) {
     if (field.shift == flag_field::family.shift) continue;
     const unsigned value = get_flag(flags, field);
     if (field.width == 1) {
       if (value != 0) text += fmt::format(" {}", field.name);
-    } else if (family != static_cast<unsigned>(Family::dequantize_rows)) {
+    } else if (row == nullptr || row->has_tokens) {
       text += fmt::format(" {}={}", field.name, value);
     }
   }
@@ -239,10 +247,12 @@ LaunchConfig launch_config(const KernelSpec& spec) {
   LaunchConfig config;
   config.pdl = spec.pdl;
   if (!family_row(spec.family).has_tokens) {
-    const std::int64_t blocks = spec.key.n * (spec.key.k / kScaleBlockK);
-    const std::int64_t ctas = (blocks + kDequantizeThreads - 1) / kDequantizeThreads;
-    config.grid_x = static_cast<unsigned>(ctas < kDequantizeMaxCtas ? ctas : kDequantizeMaxCtas);
-    config.block_x = kDequantizeThreads;
+    const std::int64_t blocks = spec.family == Family::swizzle_blockscale
+                                    ? swizzled_scale_bytes(spec.key.n, spec.key.k) / kScaleTileColumns
+                                    : spec.key.n * (spec.key.k / kScaleBlockK);
+    const std::int64_t ctas = (blocks + kElementwiseThreads - 1) / kElementwiseThreads;
+    config.grid_x = static_cast<unsigned>(ctas < kElementwiseMaxCtas ? ctas : kElementwiseMaxCtas);
+    config.block_x = kElementwiseThreads;
     return config;
   }
   const GemvGeometry g = geometry(spec.tile, spec.key.nt);

@@ -11,7 +11,7 @@ namespace gemvjit {
 
 // clang-format off
 #define GEMVJIT_KERNEL_FLAGS(X)                                                                            \
-  X(family,    kFamily,    0,  4, 0, "kernel family: 1 nvfp4_gemv, 2 bf16_gemv, 3 dequantize_rows")         \
+  X(family,    kFamily,    0,  4, 0, "kernel family: 1 nvfp4_gemv, 2 bf16_gemv, 3 dequantize_rows, 4 swizzle_blockscale") \
   X(silu_mul,  kSiluMul,   4,  1, 0, "1: out = silu(gate) * up over the two halves of N")                   \
   X(pdl,       kUsePdl,    5,  1, 0, "1: waits for its predecessor and releases its dependents early")      \
   X(variant,   kVariant,   8,  4, 0, "weights go 0 to registers, 1 by copies to shared memory; 2 as 1, wgmma")\
@@ -23,7 +23,8 @@ namespace gemvjit {
   X(x_path,    kXPath,    35,  3, 0, "x: 0 to registers; 1..4 staged, 8 KiB << x_path a time; 5 ring; 6 dealt") \
   X(release,   kRelease,  38,  2, 0, "dependents released: 0 first, 1 last, 2 once whole staged x is there") \
   X(rounds,    kRounds,   40,  6, 1, "row groups a CTA works through, one after another, 1..63")            \
-  X(min_ctas,  kMinCtas,  46,  4, 1, "CTAs that an SM's registers must have room for, 1..8")
+  X(min_ctas,  kMinCtas,  46,  4, 1, "CTAs that an SM's registers must have room for, 1..8")            \
+  X(segments,  kScaleSegments, 50, 1, 0, "1: up to 8 ranges of rows, each with its own global scale")
 // clang-format on
 
 struct FlagField {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/shared/scale_segments.h"
 #include "src/catalog/launch_config.h"
 #include "src/cuda/driver_api.h"
 
@@ -33,6 +34,7 @@ struct GemvArguments {
   const float* global_scale;  // null for BF16
   void* out;                  // BF16 [m, n] or [m, n/2]
   std::int32_t m;
+  ScaleSegments* segments = nullptr;  // takes the place of global_scale where the kernel has segments
 };
 struct DequantizeArguments {
   const void* weight;
@@ -42,8 +44,15 @@ struct DequantizeArguments {
 
 // Pointers to each field, for cuLaunchKernelEx.
 inline std::array<void*, 7> argument_pointers(GemvArguments& a) {
-  return {&a.x, &a.x_row_stride, &a.weight, &a.weight_scale, &a.global_scale, &a.out, &a.m};
+  void* scale = &a.global_scale;
+  if (a.segments != nullptr) scale = a.segments;
+  return {&a.x, &a.x_row_stride, &a.weight, &a.weight_scale, scale, &a.out, &a.m};
 }
+struct SwizzleArguments {
+  const void* row_major;
+  void* swizzled;
+};
+inline std::array<void*, 2> argument_pointers(SwizzleArguments& a) { return {&a.row_major, &a.swizzled}; }
 inline std::array<void*, 3> argument_pointers(DequantizeArguments& a) { return {&a.weight, &a.weight_scale, &a.out}; }
 
 }  // namespace gemvjit

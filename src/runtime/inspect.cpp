@@ -116,7 +116,7 @@ std::string explain_choice(const Choice& choice) {
 
 std::string explain_nt(const Context& context, const ProblemRequest& request, int nt, const Arch& arch) {
   const std::string head =
-      request.problem.family == Family::dequantize_rows ? "  kernel: " : fmt::format("  nt={}: ", nt);
+      !family_row(request.problem.family).has_tokens ? "  kernel: " : fmt::format("  nt={}: ", nt);
   const Result<Choice> choice = context.tables().lookup(arch, request.problem, nt, request.allow_untuned);
   if (!choice) return head + choice.status().message() + "\n";
   const Result<KernelKey> key = make_key(request.problem, nt, choice->tile, choice->pdl_wins, arch);

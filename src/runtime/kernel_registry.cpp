@@ -9,8 +9,8 @@ constexpr std::size_t first_table_slots = 64;
 std::size_t kernel_index(Family family, std::int64_t m) { return family_row(family).has_tokens ? token_class(m) : 0; }
 
 std::size_t hash_of(const LaunchShape& shape) {
-  const std::uint64_t tag = static_cast<std::uint64_t>(shape.family) << 2 | (shape.silu_mul ? 2u : 0u) |  //
-                            (shape.pdl_allowed ? 1u : 0u);
+  const std::uint64_t tag = static_cast<std::uint64_t>(shape.family) << 3 | (shape.scale_segments ? 4u : 0u) |
+                            (shape.silu_mul ? 2u : 0u) | (shape.pdl_allowed ? 1u : 0u);
   std::uint64_t h = static_cast<std::uint64_t>(shape.n) * 0x9E3779B97F4A7C15u;
   h = (h ^ (h >> 29) ^ static_cast<std::uint64_t>(shape.k)) * 0xBF58476D1CE4E5B9u;
   h = (h ^ (h >> 32) ^ tag) * 0x94D049BB133111EBu;
@@ -73,7 +73,8 @@ const LoadedKernel* KernelRegistry::insert(std::unique_ptr<LoadedKernel> kernel)
   if (!inserted) return place->second.get();
   place->second = std::move(kernel);
   const LoadedKernel& served = *place->second;
-  LaunchShape shape{served.spec.key.n, served.spec.key.k, served.spec.family, served.spec.silu_mul, true};
+  LaunchShape shape{served.spec.key.n,         served.spec.key.k, served.spec.family, served.spec.silu_mul, true,
+                    served.spec.scale_segments};
   offer(shape, served);
   shape.pdl_allowed = false;
   if (!served.spec.pdl) offer(shape, served);

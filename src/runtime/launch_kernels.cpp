@@ -24,7 +24,7 @@ Status compile_on_miss(Context& context, const LaunchShape& shape, std::int64_t 
     return Status::ok();
   }
   ProblemRequest request;
-  request.problem = {shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed};
+  request.problem = {shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments};
   request.allow_untuned = true;  // a launch asks for the kernel, not for advice
   GEMVJIT_TRY_ASSIGN(const WorkItem item,
                      plan_kernel(context, request, family_row(shape.family).has_tokens ? nt_for_m(m) : 0));
@@ -87,6 +87,10 @@ LaunchOutcome launch_gemv(Context& context, const LaunchShape& shape, GemvArgume
 
 LaunchOutcome launch_dequantize(Context& context, const LaunchShape& shape, DequantizeArguments& arguments,
                                 CUstream stream) {
+  return launch_kernel(context, shape, 0, arguments, stream);
+}
+
+LaunchOutcome launch_swizzle(Context& context, const LaunchShape& shape, SwizzleArguments& arguments, CUstream stream) {
   return launch_kernel(context, shape, 0, arguments, stream);
 }
 

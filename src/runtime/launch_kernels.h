@@ -22,5 +22,6 @@ struct LaunchOutcome {
 LaunchOutcome launch_gemv(Context& context, const LaunchShape& shape, GemvArguments& arguments, CUstream stream);
 LaunchOutcome launch_dequantize(Context& context, const LaunchShape& shape, DequantizeArguments& arguments,
                                 CUstream stream);
+LaunchOutcome launch_swizzle(Context& context, const LaunchShape& shape, SwizzleArguments& arguments, CUstream stream);
 
 }  // namespace gemvjit

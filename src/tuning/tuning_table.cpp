@@ -153,7 +153,7 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
   Choice choice;
   choice.provenance = "untuned";
   if (!family_row(problem.family).has_tokens) {
-    choice.tile = dequantize_tile();
+    choice.tile = no_tile();
     return choice;
   }
   GEMVJIT_TRY(arch_facts(arch).status());

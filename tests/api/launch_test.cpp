@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "kernels/shared/scale_segments.h"
 #include "tests/api/api_fixture.h"
 
 namespace gemvjit::test {
@@ -37,6 +38,74 @@ TEST_F(ApiLaunchTest, Nvfp4ArgumentsReachTheKernel) {
   EXPECT_EQ(word(6), 3u);
   EXPECT_EQ(seen.stream, stream);
   EXPECT_TRUE(seen.pdl());
+}
+
+// B121.
+TEST_F(ApiLaunchTest, SegmentsReachTheirOwnKernel) {
+  gemvjit_context* context = open();
+  gemvjit_problem merged = problem(GEMVJIT_NVFP4_GEMV, 192, 512);
+  merged.scale_segments = 1;
+  ASSERT_EQ(warm(context, {merged}), GEMVJIT_OK);
+  recording.argument_sizes = {8, 8, 8, 8, sizeof(gemvjit::ScaleSegments), 8, 4};
+  const auto* scales = static_cast<const float*>(address(0x70000));
+  std::vector<gemvjit_scale_segment> segments{{128, scales}, {192, scales + 3}};
+  auto args = nvfp4_args(2, 192, 512);
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_NOT_READY);
+  EXPECT_TRUE(last_error_has("scale_segments=0"));
+  args.global_scale = nullptr;
+  args.segments = segments.data();
+  args.segment_count = 2;
+  ASSERT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_OK) << gemvjit_last_error();
+  gemvjit::ScaleSegments seen{};
+  const auto& bytes = recording.launches().at(0).arguments.at(4);
+  ASSERT_EQ(bytes.size(), sizeof seen);
+  std::memcpy(&seen, bytes.data(), sizeof seen);
+  EXPECT_EQ(seen.row_end[0], 128u);
+  EXPECT_EQ(seen.scale[0], scales);
+  for (int i = 1; i < gemvjit::kMaxScaleSegments; ++i) {
+    EXPECT_EQ(seen.row_end[i], 192u) << i;
+    EXPECT_EQ(seen.scale[i], scales + 3) << i;
+  }
+  // A struct of an older header has none, whatever lies behind it.
+  args.struct_size = offsetof(gemvjit_nvfp4_gemv_args, segment_count);
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_INVALID_ARGUMENT);
+  EXPECT_TRUE(last_error_has("global_scale"));
+}
+
+TEST_F(ApiLaunchTest, SegmentsThatDoNotFitAreRefused) {
+  gemvjit_context* context = open();
+  const auto* scales = static_cast<const float*>(address(0x70000));
+  const auto refused = [&](std::vector<gemvjit_scale_segment> segments, const char* what,
+                           const float* global_scale = nullptr) {
+    auto args = nvfp4_args(1, 64, 256);
+    args.global_scale = global_scale;
+    args.segments = segments.data();
+    args.segment_count = static_cast<std::int64_t>(segments.size());
+    return gemvjit_nvfp4_gemv(context, &args, stream) != GEMVJIT_OK && last_error_has(what);
+  };
+  EXPECT_TRUE(refused({{64, scales}}, "must be NULL", scales));
+  EXPECT_TRUE(refused({{56, scales}}, "the last is n = 64"));
+  EXPECT_TRUE(refused({{72, scales}}, "row_end is 72"));
+  EXPECT_TRUE(refused({{12, scales}, {64, scales}}, "multiples of 8"));
+  EXPECT_TRUE(refused({{32, scales}, {32, scales}, {64, scales}}, "segments[1]"));
+  EXPECT_TRUE(refused({{32, scales}, {64, nullptr}}, "global_scale"));
+  EXPECT_TRUE(refused(std::vector<gemvjit_scale_segment>(9, {64, scales}), "0 to 8"));
+  EXPECT_TRUE(refused({{32, scales}, {64, scales}}, "scale_segments=1")) << "nothing is warmed";
+}
+
+TEST_F(ApiLaunchTest, SwizzleReachesTheKernelAndNeverOverlaps) {
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm(context, {problem(GEMVJIT_SWIZZLE_BLOCKSCALE, 100, 48)}), GEMVJIT_OK) << gemvjit_last_error();
+  gemvjit_swizzle_blockscale_args args{};
+  args.struct_size = sizeof args;
+  args.n = 100, args.k = 48, args.row_major = address(0x10001), args.swizzled = address(0x20010);
+  ASSERT_EQ(gemvjit_swizzle_blockscale_device(context, &args, stream), GEMVJIT_OK) << gemvjit_last_error();
+  EXPECT_FALSE(recording.launches().at(0).pdl());
+  args.swizzled = address(0x20008);
+  EXPECT_EQ(gemvjit_swizzle_blockscale_device(context, &args, stream), GEMVJIT_INVALID_ALIGNMENT);
+  args.swizzled = address(0x20010), args.k = 24;
+  EXPECT_EQ(gemvjit_swizzle_blockscale_device(context, &args, stream), GEMVJIT_INVALID_SHAPE);
+  EXPECT_EQ(gemvjit_swizzle_blockscale_device(context, nullptr, stream), GEMVJIT_INVALID_ARGUMENT);
 }
 
 TEST_F(ApiLaunchTest, Bf16AndDequantizeReachTheKernel) {

@@ -41,7 +41,7 @@ TEST_F(ApiProblemTest, WhatIsWrongWithAProblemIsNamed) {
       {[](auto& p) { p.silu_mul = 3; }, GEMVJIT_INVALID_ARGUMENT, "silu_mul is 3"},
       {[](auto& p) { p.pdl = 3; }, GEMVJIT_INVALID_ARGUMENT, "pdl is 3"},
       {[](auto& p) { p.allow_untuned = -1; }, GEMVJIT_INVALID_ARGUMENT, "allow_untuned"},
-      {[](auto& p) { p.reserved = 1; }, GEMVJIT_INVALID_ARGUMENT, "reserved"},
+      {[](auto& p) { p.scale_segments = 2; }, GEMVJIT_INVALID_ARGUMENT, "scale_segments"},
       {[](auto& p) { p.nt = 3; }, GEMVJIT_INVALID_ARGUMENT, "1, 2, 4"},
       {[](auto& p) { p.arch = "sm90a"; }, GEMVJIT_INVALID_ARGUMENT, "sm90a"},
       {[](auto& p) { p.arch = ""; }, GEMVJIT_INVALID_ARGUMENT, "sm_"},

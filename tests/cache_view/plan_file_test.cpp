@@ -143,7 +143,7 @@ TEST_F(PlanOnDisk, IsReadWithItsNameInFrontOfWhatIsWrong) {
   const auto wrong = read_plan(write("{}"));
   EXPECT_NE(wrong.status().message().find("plan.json"), std::string::npos);
   std::filesystem::resize_file(folder_.path("plan.json"), kPlanSizeLimit + 1);
-  EXPECT_EQ(read_plan(folder_.path("plan.json")).status().code(), StatusCode::io_error);
+  EXPECT_EQ(read_plan(folder_.path("plan.json")).status().code(), StatusCode::invalid_argument);
 }
 
 TEST_F(PlanOnDisk, OtherKernelSourcesAreAnErrorOrAWarning) {

@@ -54,8 +54,8 @@ TEST(ArchNames, AnythingElseIsRefusedWithTheNearestNameAndAllOfThem) {
     EXPECT_THAT(named.status().message(), HasSubstr("native, ampere, orin, ada, hopper, blackwell"));
     EXPECT_LT(named.status().message().size(), 500u);
   }
-  EXPECT_THAT(parse_targets("hoper").status().message(), HasSubstr("nearest name is hopper"));
-  EXPECT_THAT(parse_targets("sm_90b").status().message(), HasSubstr("nearest name is sm_90a"));
+  EXPECT_THAT(parse_targets("hoper").status().message(), HasSubstr("did you mean hopper?"));
+  EXPECT_THAT(parse_targets("sm_90b").status().message(), HasSubstr("did you mean sm_90a?"));
 }
 
 }  // namespace

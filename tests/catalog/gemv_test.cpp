@@ -174,9 +174,9 @@ TEST(LaunchConfig, GridCoversNAndIsAMultipleOfTheCluster) {
 
 TEST(LaunchConfig, DequantizeStridesOverVeryLargeWeights) {
   const auto key =
-      make_key(problem(Family::dequantize_rows, std::int64_t{1} << 20, 65536), 0, dequantize_tile(), true, kHopper);
+      make_key(problem(Family::dequantize_rows, std::int64_t{1} << 20, 65536), 0, no_tile(), true, kHopper);
   ASSERT_TRUE(key) << key.status().message();
-  EXPECT_EQ(launch_config(*describe_key(*key)).grid_x, static_cast<unsigned>(kDequantizeMaxCtas));
+  EXPECT_EQ(launch_config(*describe_key(*key)).grid_x, static_cast<unsigned>(kElementwiseMaxCtas));
 }
 
 TEST(Nt, CoversM) {

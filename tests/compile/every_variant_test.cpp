@@ -101,8 +101,8 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
   const ArchFacts facts = *arch_facts(arch);
   if (!family_row(family).has_tokens) {
     for (const bool pdl : {false, true}) {
-      if (pdl && !facts.has_pdl) continue;
-      check_kernel(**compiler, make_key({family, 1968, 2880, false, pdl}, 0, dequantize_tile(), true, arch));
+      if (pdl && (!facts.has_pdl || !family_row(family).can_pdl)) continue;
+      check_kernel(**compiler, make_key({family, 1968, 2880, false, pdl}, 0, no_tile(), true, arch));
     }
     return;
   }
@@ -112,8 +112,11 @@ TEST_P(EveryVariant, CompilesWithoutSpills) {
     if (tile.variant == kWgmmaVariant && !facts.has_wgmma) continue;
     if (tile.x_path == kXDealt && family != Family::nvfp4_gemv) continue;
     if (!facts.has_clusters) tile.cluster_k = 1;
-    ASSERT_NO_FATAL_FAILURE(
-        check_kernel(**compiler, make_key({family, one.n, one.k, one.silu_mul, one.pdl}, one.nt, tile, true, arch)));
+    Problem problem{family, one.n, one.k, one.silu_mul, one.pdl};
+    ASSERT_NO_FATAL_FAILURE(check_kernel(**compiler, make_key(problem, one.nt, tile, true, arch)));
+    if (!family_row(family).can_scale_segments || !is_one_of_each_generation(arch)) continue;
+    problem.scale_segments = true;
+    ASSERT_NO_FATAL_FAILURE(check_kernel(**compiler, make_key(problem, one.nt, tile, true, arch)));
   }
 }
 

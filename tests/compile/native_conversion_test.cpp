@@ -54,7 +54,7 @@ class NativeConversion : public testing::Test {
   std::string sass(Family family, const Arch& arch, TileConfig tile = {}) {
     const bool has_tokens = family_row(family).has_tokens;
     const auto key = make_key({family, 4096, 4096, false, true}, has_tokens ? 1 : 0,
-                              has_tokens ? tile : dequantize_tile(), true, arch);
+                              has_tokens ? tile : no_tile(), true, arch);
     EXPECT_TRUE(key) << key.status().text();
     const auto recipe = specialize(*key);
     EXPECT_TRUE(recipe) << recipe.status().text();

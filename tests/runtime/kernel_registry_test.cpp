@@ -14,7 +14,7 @@ std::unique_ptr<LoadedKernel> kernel(std::int64_t n, int nt, bool pdl, Family fa
                                      bool silu_mul = false) {
   TileConfig tile;
   if (nt == 4) tile.stages = 2;
-  if (family == Family::dequantize_rows) tile = dequantize_tile();
+  if (family == Family::dequantize_rows) tile = no_tile();
   const auto key = make_key({family, n, 4096, silu_mul, pdl}, nt, tile, true, {90, 'a'});
   EXPECT_TRUE(key) << key.status().text();
   auto loaded = std::make_unique<LoadedKernel>();

@@ -88,12 +88,20 @@ GpuContext::~GpuContext() {
   EXPECT_EQ(gemvjit_destroy(context_), GEMVJIT_OK);
 }
 
-void GpuContext::add(const ProblemShape& shape, int nt, bool pdl) {
+void GpuContext::add(const ProblemShape& shape, int nt, bool pdl, bool scale_segments) {
   gemvjit_problem problem;
   EXPECT_EQ(gemvjit_problem_init(&problem, shape.family, shape.n, shape.k), GEMVJIT_OK);
   problem.nt = nt;
   problem.silu_mul = shape.silu_mul ? 1 : 0;
   problem.pdl = pdl ? 1 : 0;
+  problem.allow_untuned = 1;
+  problem.scale_segments = scale_segments ? 1 : 0;
+  problems_.push_back(problem);
+}
+
+void GpuContext::add_swizzle(std::int64_t n, std::int64_t k) {
+  gemvjit_problem problem;
+  EXPECT_EQ(gemvjit_problem_init(&problem, GEMVJIT_SWIZZLE_BLOCKSCALE, n, k), GEMVJIT_OK);
   problem.allow_untuned = 1;
   problems_.push_back(problem);
 }

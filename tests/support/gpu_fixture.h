@@ -29,8 +29,9 @@ class GpuContext {
   gemvjit_context* get() const { return context_; }
 
   // Adds a kernel to warm; nt 0 is every nt.
-  void add(const ProblemShape& shape, int nt, bool pdl);
+  void add(const ProblemShape& shape, int nt, bool pdl, bool scale_segments = false);
   void add_dequantize(std::int64_t n, std::int64_t k, bool pdl);
+  void add_swizzle(std::int64_t n, std::int64_t k);
   // Warms what was added, on many threads; false, with a test failure, if something failed.
   bool warm();
   gemvjit_stats_data stats() const;

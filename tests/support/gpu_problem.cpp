@@ -171,6 +171,11 @@ gemvjit_status DeviceProblem::launch_m(gemvjit_context* context, CUstream stream
     args.global_scale_kind = GEMVJIT_GLOBAL_SCALE_MULTIPLIER;
     args.silu_mul = shape_.silu_mul ? 1 : 0;
     args.pdl = pdl ? 1 : 0;
+    if (!segments_.empty()) {
+      args.global_scale = nullptr;
+      args.segments = segments_.data();
+      args.segment_count = static_cast<std::int64_t>(segments_.size());
+    }
     return gemvjit_nvfp4_gemv(context, &args, stream);
   }
   gemvjit_bf16_gemv_args args{};

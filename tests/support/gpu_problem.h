@@ -73,6 +73,8 @@ class DeviceProblem {
   // Launches `m` tokens (default: all) into the stream.
   gemvjit_status launch(gemvjit_context* context, CUstream stream, bool pdl) const;
   gemvjit_status launch_m(gemvjit_context* context, CUstream stream, bool pdl, std::int64_t m) const;
+  // From now on launches name these in place of the global scale.
+  void use_segments(std::vector<gemvjit_scale_segment> segments) { segments_ = std::move(segments); }
   // Reads another problem's output as x: for chains. Its row stride is `stride`.
   void take_x_from(const DeviceBuffer& buffer, std::int64_t stride);
   Status poison_output() { return out_.fill(DeviceBuffer::kPoison); }
@@ -99,6 +101,7 @@ class DeviceProblem {
   const void* x_address_ = nullptr;
   std::int64_t x_stride_ = 0;
   DeviceBuffer x_, weight_, scales_, global_scale_, out_;
+  std::vector<gemvjit_scale_segment> segments_;
 };
 
 }  // namespace gemvjit::test

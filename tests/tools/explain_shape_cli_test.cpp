@@ -56,7 +56,7 @@ TEST_F(ExplainShapeCli, WrongUse) {
   EXPECT_EQ(cache({"explain", "4096", "4096", "1", "--arch", "sm_75"}).exit_code, 2);
   const ProgramOutput misspelt = cache({"explain", "4096", "4096", "1", "--arch", "hoper"});
   EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_TRUE(contains(misspelt.err, "nearest name is hopper")) << misspelt.err;
+  EXPECT_TRUE(contains(misspelt.err, "did you mean hopper?")) << misspelt.err;
   const ProgramOutput of_key = cache({"explain", "n64-k64-nt0-f0000000000000023-sm_90a", "--silu"});
   EXPECT_EQ(of_key.exit_code, 2);
   EXPECT_TRUE(contains(of_key.err, "explain N K M")) << of_key.err;

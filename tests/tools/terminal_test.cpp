@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tools/common/suggestion.h"
+#include "src/base/suggestion.h"
 #include "tools/common/table.h"
 
 namespace gemvjit::tools {

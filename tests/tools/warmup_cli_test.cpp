@@ -236,7 +236,7 @@ TEST_F(WarmupCli, ATargetThatNvrtcDoesNotKnowListsThoseItKnows) {
   // A misspelt one is told the names.
   const ProgramOutput misspelt = warmup({"--shape", "64x64:dequant", "--arch", "hoper"});
   EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_TRUE(contains(misspelt.err, "nearest name is hopper. Known are native")) << misspelt.err;
+  EXPECT_TRUE(contains(misspelt.err, "did you mean hopper?); known are native")) << misspelt.err;
 }
 
 TEST_F(WarmupCli, ACacheThatCannotBeWrittenIsSix) {

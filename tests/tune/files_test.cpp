@@ -384,7 +384,7 @@ TEST(Table, ALinkIsNotReplacedByATable) {
   const test::TempDir dir;
   const std::string target = dir.write("somewhere.json", "as it was"), link = dir.path("sm_90a.json");
   std::filesystem::create_symlink(target, link);
-  const Status written = TableFile::fresh("sm_90a")->write(link);
+  const Status written = TableFile::fresh("sm_90a").write(link);
   EXPECT_EQ(written.code(), StatusCode::io_error);
   EXPECT_THAT(written.message(), HasSubstr("it is not replaced"));
   EXPECT_TRUE(std::filesystem::is_symlink(link));

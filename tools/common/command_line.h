@@ -15,7 +15,7 @@
 #include "tools/common/cli_page.h"
 #include "tools/common/exit_codes.h"
 #include "tools/common/output.h"
-#include "tools/common/suggestion.h"
+#include "src/base/suggestion.h"
 
 namespace gemvjit::tools {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "tools/common/suggestion.h"
+#include "src/base/suggestion.h"
 
 namespace gemvjit::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "tools/common/linear_layers.h"
 #include "tools/common/model_rules.h"
 #include "tools/common/printable.h"
-#include "tools/common/suggestion.h"
+#include "src/base/suggestion.h"
 #include "tools/gemvjit_warmup/model_checks.h"
 
 namespace gemvjit::tools {

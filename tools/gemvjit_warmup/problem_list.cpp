@@ -8,7 +8,6 @@
 
 #include "src/catalog/arch.h"
 #include "tools/common/printable.h"
-#include "tools/common/suggestion.h"
 #include "tools/gemvjit_warmup/model_shapes.h"
 
 namespace gemvjit::tools {
@@ -112,24 +111,15 @@ ExitCode resolve_archs(gemvjit_context* context, const WarmupOptions& options, P
   return exit_done;
 }
 
-// Of what is no target's name; a target that there is not is no typing error.
-std::string meant_by(const std::string& arch) {
-  if (arch.empty() || Arch::parse(arch)) return "";
-  std::vector<std::string> words{"native"};
-  for (const Arch& known : tested_archs()) words.push_back(known.text());
-  return did_you_mean(arch, words);
-}
-
 // The library's verdict on a target, before any shape can be blamed for it: dequantize_rows is served wherever anything
 // is, and needs no tuning table.
 ExitCode check_arch(gemvjit_context* context, const std::string& arch, std::string& error) {
   const gemvjit_problem problem = make_problem({.n = 128, .k = 128, .family = ShapeFamily::dequant}, arch);
   if (gemvjit_supported(context, &problem, nullptr, 0) == GEMVJIT_OK) return exit_done;
   error = fmt::format(
-      "--arch {}{}: {}; accepted: native, or sm_80 and newer that the NVRTC here lists, with the suffix a or f where "
-      "the "
+      "--arch {}: {}; accepted: native, or sm_80 and newer that the NVRTC here lists, with the suffix a or f where the "
       "target has one (sm_90a, sm_120f), several joined by commas. {}",
-      arch.empty() ? "native" : printable(arch), meant_by(arch), gemvjit_last_error(), describe_compiler(context));
+      arch.empty() ? "native" : printable(arch), gemvjit_last_error(), describe_compiler(context));
   return exit_usage;
 }
 

@@ -1,13 +1,15 @@
-#include "tools/common/suggestion.h"
+#include "src/base/suggestion.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace gemvjit::tools {
+namespace gemvjit {
 namespace {
 
 constexpr std::size_t longest = 64;  // what is longer is no typing error; also bounds the work
+
+}  // namespace
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -16,8 +18,6 @@ std::string lower_case(std::string_view text) {
   }
   return lower;
 }
-
-}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Rows of the usual table of distances between beginnings; a swap looks back two rows.
@@ -57,4 +57,4 @@ std::string did_you_mean(std::string_view mistyped, const std::vector<std::strin
   return word.empty() ? "" : fmt::format(" (did you mean {}?)", word);
 }
 
-}  // namespace gemvjit::tools
+}  // namespace gemvjit

@@ -6,7 +6,10 @@
 #include <string_view>
 #include <vector>
 
-namespace gemvjit::tools {
+namespace gemvjit {
+
+// ASCII letters only.
+std::string lower_case(std::string_view text);
 
 // How many letters have to be put in, left out, replaced, or swapped with their neighbour to make one of the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
@@ -18,4 +21,4 @@ std::string nearest_word(std::string_view mistyped, const std::vector<std::strin
 // " (did you mean WORD?)", or "".
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
 
-}  // namespace gemvjit::tools
+}  // namespace gemvjit

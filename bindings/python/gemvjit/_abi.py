@@ -54,6 +54,7 @@ class Family(IntEnum):
     NVFP4_GEMV = 1
     BF16_GEMV = 2
     DEQUANTIZE_ROWS = 3
+    SWIZZLE_BLOCKSCALE = 4
 
 
 class Outcome(IntEnum):
@@ -84,7 +85,7 @@ class Options(ctypes.Structure):
 
 class Problem(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("family", c_int32), ("nt", c_int32), ("n", c_int64), ("k", c_int64),
-                ("silu_mul", c_int32), ("pdl", c_int32), ("allow_untuned", c_int32), ("reserved", c_int32),
+                ("silu_mul", c_int32), ("pdl", c_int32), ("allow_untuned", c_int32), ("scale_segments", c_int32),
                 ("arch", c_char_p)]
 
 
@@ -106,11 +107,16 @@ class WarmupOptions(ctypes.Structure):
                 ("require_cache", c_int32)]
 
 
+class ScaleSegment(ctypes.Structure):
+    _fields_ = [("row_end", c_int64), ("global_scale", c_void_p)]
+
+
 class Nvfp4GemvArgs(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("m", c_int64), ("n", c_int64), ("k", c_int64),
                 ("x_row_stride", c_int64), ("x", c_void_p), ("weight", c_void_p), ("weight_scale", c_void_p),
                 ("global_scale", c_void_p), ("out", c_void_p), ("scale_layout", c_int32),
-                ("global_scale_kind", c_int32), ("silu_mul", c_int32), ("pdl", c_int32)]
+                ("global_scale_kind", c_int32), ("silu_mul", c_int32), ("pdl", c_int32), ("segment_count", c_int64),
+                ("segments", c_void_p)]
 
 
 class Bf16GemvArgs(ctypes.Structure):
@@ -122,6 +128,11 @@ class Bf16GemvArgs(ctypes.Structure):
 class DequantizeRowsArgs(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("n", c_int64), ("k", c_int64), ("weight", c_void_p),
                 ("weight_scale", c_void_p), ("out", c_void_p), ("scale_layout", c_int32), ("pdl", c_int32)]
+
+
+class SwizzleBlockscaleArgs(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("n", c_int64), ("k", c_int64), ("row_major", c_void_p),
+                ("swizzled", c_void_p)]
 
 
 class StatsData(ctypes.Structure):
@@ -137,6 +148,7 @@ class StatsData(ctypes.Structure):
 STRUCTS = {"gemvjit_options": Options, "gemvjit_problem": Problem, "gemvjit_kernel_info": KernelInfo,
            "gemvjit_warmup_options": WarmupOptions, "gemvjit_nvfp4_gemv_args": Nvfp4GemvArgs,
            "gemvjit_bf16_gemv_args": Bf16GemvArgs, "gemvjit_dequantize_rows_args": DequantizeRowsArgs,
+           "gemvjit_scale_segment": ScaleSegment, "gemvjit_swizzle_blockscale_args": SwizzleBlockscaleArgs,
            "gemvjit_stats_data": StatsData}
 ENUMS = {"gemvjit_status": Status, "gemvjit_miss_policy": MissPolicy, "gemvjit_log_level": LogLevel,
          "gemvjit_family": Family, "gemvjit_outcome": Outcome, "gemvjit_scale_layout": ScaleLayout,

@@ -46,7 +46,7 @@ def nvfp4_gemv(x, weight, weight_scale, global_scale, silu_mul=False, pdl=True):
     _call(_library.load().gemvjit_nvfp4_gemv, index,
           _pack_nvfp4(m, n, k, stride, x.data_ptr(), weight.data_ptr(), weight_scale.data_ptr(),
                       global_scale.data_ptr(), out.data_ptr(), _SWIZZLED, _MULTIPLIER, 1 if silu_mul else 0,
-                      1 if pdl else 0))
+                      1 if pdl else 0, 0, 0))
     return out
 
 

@@ -97,7 +97,7 @@ class Abi(unittest.TestCase):
 
     def test_the_header_was_read(self):
         self.assertGreaterEqual(len(header_structs(self.text)), 8)
-        self.assertEqual(len(header_structs(self.text)["gemvjit_nvfp4_gemv_args"]), 14)
+        self.assertEqual(len(header_structs(self.text)["gemvjit_nvfp4_gemv_args"]), 16)
         self.assertEqual(len(header_enums(self.text)["gemvjit_status"]), 20)
 
     def test_mirror_is_the_header(self):

@@ -34,7 +34,7 @@ def calls(layer, plain, m):
     out = torch.empty((m, n), dtype=torch.bfloat16, device=x.device)
     context, stream = _devices.context(x.device.index), torch.cuda.current_stream().cuda_stream
     packed = _launch._pack_nvfp4(m, n, k, k, x.data_ptr(), weight.data_ptr(), scales.data_ptr(), one.data_ptr(),
-                                 out.data_ptr(), 1, 1, 0, 1)
+                                 out.data_ptr(), 1, 1, 0, 1, 0, 0)
     launch = _library.load().gemvjit_nvfp4_gemv
     if launch(context, packed, stream):
         raise AssertionError(gemvjit.last_error())

@@ -28,7 +28,7 @@ CACHE=$(mktemp -d)
 trap 'rm -rf "$CACHE"' EXIT
 GPU_TEST="$BUILD/tests/gpu_test"
 VERIFY="$BUILD/bin/gemvjit-verify"
-SMALL='ExactBuffersTest.*:Cases/GoldenGpuTest.*/nvfp4_k48:Cases/GoldenGpuTest.*/nvfp4_silu_n48:Cases/GoldenGpuTest.*/bf16_silu_n16'
+SMALL='SwizzleOnDevice.*:ScaleSegments.WithSiluMul*:ExactBuffersTest.*:Cases/GoldenGpuTest.*/nvfp4_k48:Cases/GoldenGpuTest.*/nvfp4_silu_n48:Cases/GoldenGpuTest.*/bf16_silu_n16'
 ROWS=()
 FAILED=0
 

@@ -90,7 +90,7 @@ TEST_F(ScaleSegments, AreBitForBitThePartsOneByOne) {
         const ProblemShape shape{GEMVJIT_NVFP4_GEMV, m, segments.back().row_end, 1024, false};
         const HostProblem problem = random_problem(shape, 17 + static_cast<std::uint64_t>(m));
         GpuContext context(&tile);
-        context.add(shape, nt_of(m), true, true);
+        for (const bool pdl : {false, true}) context.add(shape, nt_of(m), pdl, true);
         std::int64_t first = 0;
         for (const Segment& segment : segments) {
           ProblemShape part = shape;

@@ -1,0 +1,103 @@
+"""Questions about a layer and its warmup: pick_nt, tuned, explain, warmup.
+
+All take `device` (an ordinal or a torch.device; None: the current one) or `arch` ("sm_90a": a question about a
+target, or a warmup that only fills the cache; no GPU is needed), and `allow_untuned`, as gemvjit_problem says."""
+
+import ctypes
+from typing import NamedTuple
+
+from . import _abi, _devices, _library
+from ._abi import Family, Outcome, Status
+from ._errors import error_of
+
+
+class Kernel(NamedTuple):
+    """One kernel of a warmup, as gemvjit_kernel_info has it."""
+
+    key: str
+    outcome: str  # "compiled", "cached" or "failed"
+    match: str    # "exact", "predicted", "nearest_shape", "family_default"
+    milliseconds: float
+    path: str
+    error: str
+
+
+def problem(n, k, silu_mul=False, pdl=True, bf16=False, nt=0, allow_untuned=False, arch=None, family=None):
+    made = _abi.Problem()
+    library = _library.load()
+    family = family or (Family.BF16_GEMV if bf16 else Family.NVFP4_GEMV)
+    _library.check(library.gemvjit_problem_init(ctypes.byref(made), family, n, k))
+    made.silu_mul, made.pdl, made.nt, made.allow_untuned = bool(silu_mul), bool(pdl), nt, bool(allow_untuned)
+    made.arch = None if arch is None else arch.encode()
+    return made
+
+
+def dequantize_problem(n, k, arch=None):
+    return problem(n, k, pdl=False, allow_untuned=True, arch=arch, family=Family.DEQUANTIZE_ROWS)
+
+
+def pick_nt(n, k, m, silu_mul=False, bf16=False, *, allow_untuned=False, device=None, arch=None):
+    """The nt (1, 2, 4) of the GEMV for m tokens where that was measured to be the fastest choice (with allow_untuned
+    also where it was not measured); None: take another path."""
+    asked = problem(n, k, silu_mul=silu_mul, bf16=bf16, allow_untuned=allow_untuned, arch=arch)
+    nt = ctypes.c_int32()
+    _library.check(_library.load().gemvjit_pick_nt(_devices.context_of(device, arch), ctypes.byref(asked), m,
+                                                   ctypes.byref(nt)))
+    return nt.value or None
+
+
+def tuned(n, k, silu_mul=False, bf16=False, *, device=None, arch=None):
+    """Whether the shape has a measured configuration that beats the alternative, for some m."""
+    asked = problem(n, k, silu_mul=silu_mul, bf16=bf16, arch=arch)
+    answer = ctypes.c_int32()
+    _library.check(_library.load().gemvjit_tuned(_devices.context_of(device, arch), ctypes.byref(asked),
+                                                 ctypes.byref(answer)))
+    return bool(answer.value)
+
+
+def explain(n, k, m=1, silu_mul=False, bf16=False, *, pdl=True, allow_untuned=True, device=None, arch=None):
+    """Text for people: which kernel the layer gets for m tokens, and why."""
+    asked = problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch)
+    handle, length = _devices.context_of(device, arch), ctypes.c_size_t()
+    size = 4096
+    while True:
+        text = ctypes.create_string_buffer(size)
+        _library.check(_library.load().gemvjit_explain(handle, ctypes.byref(asked), m, text, size,
+                                                       ctypes.byref(length)))
+        if length.value < size:
+            return text.value.decode()
+        size = length.value + 1
+
+
+def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, device=None, arch=None):
+    """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt), and
+    for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured
+    for the shape; dequantize_rows is ready even so."""
+    wanted = [problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch)]
+    if not bf16:
+        wanted.append(dequantize_problem(n, k, arch))
+    return warm(wanted, _devices.context_of(device, arch), compile_only=arch is not None and device is None)
+
+
+def warm(wanted, handle, compile_only=False):
+    """One gemvjit_warmup of all the problems, on several threads. The first failure is raised after all were tried."""
+    kernels = []
+
+    def on_kernel(_, info):
+        seen = info.contents
+        kernels.append(Kernel(seen.key.decode(), Outcome(seen.outcome).name[8:].lower(), seen.match.decode(),
+                              seen.milliseconds, seen.path.decode(errors="surrogateescape"),
+                              seen.error.decode(errors="replace")))
+        return 0
+
+    if not wanted:
+        return kernels
+    options = _abi.WarmupOptions()
+    options.struct_size = ctypes.sizeof(options)
+    options.on_kernel = _abi.KernelCallback(on_kernel)
+    options.compile_only = compile_only
+    library = _library.load()
+    status = library.gemvjit_warmup(handle, (_abi.Problem * len(wanted))(*wanted), len(wanted), ctypes.byref(options))
+    if status != Status.OK:
+        raise error_of(status, _library.last_error())
+    return kernels

@@ -57,7 +57,7 @@ TEST_F(ApiLaunchTest, SegmentsReachTheirOwnKernel) {
   args.segment_count = 2;
   ASSERT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_OK) << gemvjit_last_error();
   gemvjit::ScaleSegments seen{};
-  const auto& bytes = recording.launches().at(0).arguments.at(4);
+  const auto bytes = recording.launches().at(0).arguments.at(4);
   ASSERT_EQ(bytes.size(), sizeof seen);
   std::memcpy(&seen, bytes.data(), sizeof seen);
   EXPECT_EQ(seen.row_end[0], 128u);

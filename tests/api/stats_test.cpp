@@ -189,11 +189,19 @@ TEST_F(ApiStats, OtherCodeByTheSameCompilerIsAnAlarm) {
 }
 
 // A folder in the file's place cannot be read, by root neither. What it is stays, and the kernel is delivered.
-TEST_F(ApiStats, AnEntryThatCannotBeRead) {
-  std::filesystem::create_directories(file_of() + "/somebody's");
+TEST_F(ApiStats, AnEntryThatIsNotToBeRead) {
+  ASSERT_EQ(warm_one(open()), GEMVJIT_OK);
+  std::filesystem::permissions(file_of(), std::filesystem::perms::others_write, std::filesystem::perm_options::add);
   gemvjit_context* context = open();
   ASSERT_EQ(warm_one(context), GEMVJIT_OK);
   EXPECT_EQ(counts(context), (Counts{{"damaged", 1}, {"unreadable", 1}, {"write_failures", 1}}));
+}
+
+TEST_F(ApiStats, AFolderInAnEntrysPlaceIsDamageAndStays) {
+  std::filesystem::create_directories(file_of() + "/somebody's");
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm_one(context), GEMVJIT_OK);
+  EXPECT_EQ(counts(context), (Counts{{"damaged", 1}, {"write_failures", 1}}));
   EXPECT_TRUE(std::filesystem::is_directory(file_of() + "/somebody's"));
 }
 

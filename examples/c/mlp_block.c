@@ -142,7 +142,7 @@ static weight load(const checkpoint* file, gemvjit_context* context, const char*
     upload(global_scales + (size_t)i * sizeof(float), global_scale, sizeof(float));
     w.n += rows;
     w.segments[i].row_end = w.n;
-    w.segments[i].global_scale = (const float*)global_scales + (size_t)i * sizeof(float);
+    w.segments[i].global_scale = (const float*)global_scales + i;
   }
   gemvjit_problem wanted[2];
   must(gemvjit_problem_init(&wanted[0], GEMVJIT_NVFP4_GEMV, w.n, w.k));

@@ -114,7 +114,7 @@ class Image(Recipe):
     def test_wrong_use_is_told(self):
         script = ROOT / "examples/image/bake.sh"
         for arguments, message in ((["--bin"], "--bin needs a value"), (["--bin", ""], "--bin needs a value"),
-                                   (["--bim", "x"], "unknown argument --bim"), ([], "are needed")):
+                                   (["--bim", "x"], "unknown argument --bim"), ([], "--bin, --plan and --root are needed")):
             done = run([script, *arguments])
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"bake: error: {message}", done.stderr)

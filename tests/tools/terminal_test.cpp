@@ -109,7 +109,7 @@ TEST(Terminal, ATableThatStillDoesNotFitLosesItsLastSpareColumns) {
 TEST(Terminal, CellsEscapeWhatWouldSteerIt) {
   Table table({{"A"}, {"B"}});
   table.add_row({"x\x1b[31m\ny\t", "back\\slash"});
-  EXPECT_EQ(table.text(), "A                B\nx\\x1b[31m\\ny\\t  back\\slash\n");
+  EXPECT_EQ(table.text(), "A               B\nx\\x1b[31m\\ny\\t  back\\slash\n");
 }
 
 TEST(Terminal, WordsAreWrapped) {

@@ -136,12 +136,12 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
               ? Status::ok()
               : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
       if (!safe) {  // a layer's list has looked, too, and holds no entry then
-        verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, safe.message()));
+        verdict.untrusted.push_back(named_problem(listed.path, safe.message()));
         continue;
       }
       if (is_it) {
         if (const Status trusted = signatures.check(*listed.entry); !trusted) {
-          verdict.untrusted.push_back(fmt::format("{}: {}", listed.path, trusted.message()));
+          verdict.untrusted.push_back(named_problem(listed.path, trusted.message()));
           continue;
         }
         verdict.result = "hit";
@@ -151,7 +151,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
         return verdict;
       }
       if (!listed.entry && is_called_so) {
-        verdict.damaged.push_back(fmt::format("{}: {}", listed.path, listed.problem.message()));
+        verdict.damaged.push_back(named_problem(listed.path, listed.problem.message()));
       }
     }
   }
@@ -170,7 +170,12 @@ ordered_json layers_json(const std::vector<Layer>& layers) {
 }
 
 void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
-  tell("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
+  tell("{}: ", id.key.text());
+  print_state(verdict.result,
+              verdict.result == "hit"    ? Paint::good
+              : verdict.result == "miss" ? Paint::warning
+                                         : Paint::bad,
+              fmt::format("\ndigest {}\n", to_hex(id.digest)));
   for (const auto* problems : {&verdict.damaged, &verdict.untrusted}) {
     for (const std::string& problem : *problems) tell("not used: {}\n", problem);
   }

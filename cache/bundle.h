@@ -95,12 +95,14 @@ using SignMessage = std::function<Result<SignatureBlock>(const Bytes& message)>;
 
 // Write the entries, in any order, as a bundle: to a temporary beside it, synced, renamed over `path`. On failure what
 // was at `path` is as it was, and the temporary is gone. The file's mode follows the umask: it is made to be given
-// away. invalid_argument for two entries of one id, for one that could not be read back, and beyond a limit; io_error;
-// and what `sign` answers, if there is one: it makes the bundle's signature, the entries keep theirs.
+// away. What writers left beside it that were killed over an hour ago is removed. invalid_argument for two entries of
+// one id, for one that could not be read back, and beyond a limit; io_error; and what `sign` answers, if there is one:
+// it makes the bundle's signature, the entries keep theirs.
 Result<WrittenBundle> write_bundle(const std::string& path, std::vector<const Entry*> entries,
                                    const SignMessage& sign = nullptr);
 // The same of entries that are loaded one at a time, each once and in the bundle's order, so that never more than one
-// is in memory. What `load` answers ends it; invalid_argument if it gives another entry than was asked for.
+// is in memory. An entry for which `load` answers not_found is left out, and not_found is the result where that leaves
+// none; all else that it answers ends it; invalid_argument if it gives another entry than was asked for.
 using LoadEntry = std::function<Result<Entry>(const EntryId& id)>;
 Result<WrittenBundle> write_bundle(const std::string& path, std::vector<EntryId> ids, const LoadEntry& load,
                                    const SignMessage& sign = nullptr);

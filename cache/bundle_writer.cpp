@@ -1,18 +1,19 @@
 // write_bundle: one pass over the entries, so that no copy of them all is in memory.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <new>
 #include <system_error>
 
 #include "cache/bundle.h"
 #include "cache/bundle_layout.h"
+#include "cache/layout.h"
 #include "src/base/binary_fields.h"
 
 namespace gemvjit {
@@ -22,6 +23,27 @@ using namespace bundle_layout;
 
 Status io_failure(const char* doing, const std::string& path, int error) {
   return {StatusCode::io_error, fmt::format("cannot {} {}: {}", doing, path, std::generic_category().message(error))};
+}
+
+constexpr std::int64_t stale_after_seconds = 3600;  // since its last write: no live writer waits so long
+
+// How a bundle is called that is being written: as any temporary, and with its own suffix.
+bool is_bundle_temporary(std::string_view name) {
+  if (!name.ends_with(bundle_suffix)) return false;
+  name.remove_suffix(bundle_suffix.size());
+  return is_temporary_file_name(name);
+}
+
+// What writers left in the folder that did not live to remove it. Another user's stays where that is not allowed.
+void remove_stale_temporaries(const std::string& folder) {
+  const auto names = list_directory(folder);
+  const std::int64_t now = std::time(nullptr);
+  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
+    const std::string path = folder + "/" + name;
+    struct stat info {};
+    if (!is_bundle_temporary(name) || ::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (now - std::int64_t{info.st_mtime} > stale_after_seconds) (void)remove_file(path);
+  }
 }
 
 // The file under its temporary name; removed again unless it was renamed.
@@ -36,12 +58,11 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   Status create() {
-    std::uint64_t random = 0;
+    const std::string folder = split_path(final_path_).folder;
+    remove_stale_temporaries(folder);
     int error = 0;
-    for (int attempt = 0; attempt < 16; ++attempt) {
-      if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) ++random;
-      std::string name =
-          fmt::format("{}/{}{}-{:016x}", split_path(final_path_).folder, temporary_file_prefix, ::getpid(), random);
+    for (unsigned attempt = 0; attempt < 16; ++attempt) {
+      std::string name = fmt::format("{}/{}{}", folder, temporary_file_name(attempt), bundle_suffix);
       fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
       error = errno;
       if (fd_ >= 0) {
@@ -130,8 +151,13 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<En
   GEMVJIT_TRY(file.append(header()));
   Bytes index;
   FieldWriter items(index);
+  std::uint64_t entries = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    GEMVJIT_TRY_ASSIGN(const Bytes bytes, encoded(ids[i], i));
+    const Result<Bytes> made = encoded(ids[i], i);
+    if (!made && made.status().code() == StatusCode::not_found) continue;
+    if (!made) return made.status();
+    const Bytes& bytes = *made;
+    ++entries;
     const Digest sha = Sha256::of(bytes.data(), bytes.size());
     items.string(ids[i].key.text());
     items.raw(ids[i].digest.data(), ids[i].digest.size());
@@ -143,13 +169,14 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<En
       return Status(StatusCode::invalid_argument, fmt::format("{}: too large for one bundle", path));
     }
   }
+  if (entries == 0 && !ids.empty()) return Status(StatusCode::not_found, fmt::format("{}: no entry is left", path));
   Bytes footer;
   FieldWriter out(footer);
   const Digest index_sha = Sha256::of(index.data(), index.size());
   const std::uint64_t index_offset = file.size();
   out.number(index_offset);
   out.number(static_cast<std::uint64_t>(index.size()));
-  out.number(static_cast<std::uint64_t>(ids.size()));
+  out.number(entries);
   out.raw(index_sha.data(), index_sha.size());
   out.raw(end_magic.data(), end_magic.size());
   GEMVJIT_TRY(file.append(index));
@@ -157,12 +184,12 @@ Result<WrittenBundle> write_sorted(const std::string& path, const std::vector<En
   if (sign) {
     Bytes block;
     GEMVJIT_TRY_ASSIGN(const SignatureBlock signature,
-                       sign(signing_message(index_offset, index.size(), ids.size(), index_sha)));
+                       sign(signing_message(index_offset, index.size(), entries, index_sha)));
     append_signature_block(block, signature);
     GEMVJIT_TRY(file.append(block));
   }
   GEMVJIT_TRY(file.publish());
-  return WrittenBundle{.entries = ids.size(), .bytes = file.size(), .sha256 = file.digest()};
+  return WrittenBundle{.entries = entries, .bytes = file.size(), .sha256 = file.digest()};
 }
 
 // `ids` in the index's order.

@@ -47,6 +47,7 @@ class DirStore final : public CubinStore {
   }
 
   std::optional<Entry> get(const EntryId& id) override;
+  Result<FoundEntry> look(const EntryId& id) override;
   Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override;
   Result<std::vector<ListedEntry>> list() override;
@@ -62,6 +63,7 @@ class DirStore final : public CubinStore {
   enum class Present { nothing, replaceable, stays };
   Status keep(const Entry& entry, Replace replace);
   Result<Present> look_at_present(const Entry& entry, Replace replace);
+  Status judge(const std::string& path, const Status& problem) const;
   bool set_aside(const EntryId& id);
   void count(std::uint64_t StoreStats::*counter);
   bool first_time(std::set<std::string>& seen, const std::string& what);
@@ -96,21 +98,42 @@ void DirStore::warn_of_unusable(const EntryId& id, const Status& problem) {
   }
 }
 
-std::optional<Entry> DirStore::get(const EntryId& id) {
+// What load_entry_file says of a path of no use: not_found as it is, entry_damaged for what is damaged (EntryState),
+// else io_error. Nothing is damaged that a folder leads to which the guard refuses: it is not this cache's.
+Status DirStore::judge(const std::string& path, const Status& problem) const {
+  if (problem.code() == StatusCode::not_found) return problem;
+  if (entry_state(path, problem) != EntryState::damaged) {
+    return {StatusCode::io_error, with_path(path, problem).message()};
+  }
+  if (guard() != nullptr) GEMVJIT_TRY(guard()->check_way(path));
+  return {StatusCode::entry_damaged, with_path(path, problem).message()};
+}
+
+Result<FoundEntry> DirStore::look(const EntryId& id) {
   try {
     const std::string path = path_of(id);
     Result<Entry> entry = load_entry_file(path, guard());
-    if (entry && entry->id == id) {
+    if (entry && entry->id == id) return FoundEntry{std::move(entry).value(), path};
+    return judge(path, entry ? foreign_entry(entry->id) : entry.status());
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, "no memory for a cache entry");
+  }
+}
+
+std::optional<Entry> DirStore::get(const EntryId& id) {
+  try {
+    Result<FoundEntry> found = look(id);
+    if (found) {
       count(&StoreStats::hits);
-      return std::move(entry).value();
+      return std::move(found->entry);
     }
     count(&StoreStats::misses);
-    const Status problem = entry ? foreign_entry(entry->id) : entry.status();
-    if (problem.code() == StatusCode::not_found) return std::nullopt;
-    const bool damaged = is_damage(path, problem);
+    const Status problem = found.status();
+    if (problem.code() == StatusCode::not_found || problem.code() == StatusCode::out_of_memory) return std::nullopt;
+    const bool damaged = problem.code() == StatusCode::entry_damaged;
     count(&StoreStats::damaged);
     if (!damaged) count(&StoreStats::unreadable);
-    warn_of_unusable(id, with_path(path, problem));
+    warn_of_unusable(id, problem);
     if (damaged) set_aside(id);
   } catch (const std::bad_alloc&) {
     // No memory for an entry is no reason to fail: without the cache the caller may still get on.
@@ -160,14 +183,16 @@ Result<DirStore::Present> DirStore::look_at_present(const Entry& entry, Replace 
     }
     return Present::stays;
   }
-  const Status problem = present ? foreign_entry(present->id) : present.status();
+  const Status problem = judge(path, present ? foreign_entry(present->id) : present.status());
   if (problem.code() == StatusCode::not_found) return Present::nothing;
-  if (!is_damage(path, problem)) {
-    return Status(problem.code(), with_path(path, problem).message() + "; what cannot be read is not replaced");
+  if (problem.code() != StatusCode::entry_damaged) {
+    return Status(problem.code(), problem.message() + "; what cannot be read is not replaced");
   }
-  warn_of_unusable(entry.id, with_path(path, problem));
+  warn_of_unusable(entry.id, problem);
+  if (set_aside(entry.id)) return Present::nothing;
+  if (is_folder(path)) return Status(StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path));
   // Damaged, and not to be moved: it is replaced, or a file that nobody can use would keep the kernel out for ever.
-  return set_aside(entry.id) ? Present::nothing : Present::replaceable;
+  return Present::replaceable;
 }
 
 Status DirStore::keep(const Entry& entry, Replace replace) {
@@ -229,6 +254,7 @@ Status DirStore::put(const Entry& entry, Replace replace) {
 
 Status DirStore::remove(const EntryId& id) {
   const std::string path = path_of(id);
+  if (guard() != nullptr) GEMVJIT_TRY(guard()->check_way(path));
   GEMVJIT_TRY(remove_file(path));
   const std::lock_guard lock(mutex_);
   warned_.erase(path);

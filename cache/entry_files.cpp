@@ -50,12 +50,21 @@ Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard) 
   return load_once(path, guard);
 }
 
-bool is_damage(const std::string& path, const Status& problem) {
-  if (problem.code() == StatusCode::entry_damaged) return true;
+EntryState entry_state(const std::string& path, const Status& problem) {
+  if (problem) return EntryState::whole;
+  if (problem.code() == StatusCode::entry_damaged) return EntryState::damaged;
+  // io_error also stands for what is of the wrong kind, or too large.
   struct stat info {};
-  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode))
-    return false;
-  return !S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) > entry_size_limit;
+  if (problem.code() != StatusCode::io_error || ::lstat(path.c_str(), &info) != 0) return EntryState::unreadable;
+  const bool is_possible = is_entry_file_name(split_path(path).name)
+                               ? S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) <= entry_size_limit
+                               : S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode);
+  return is_possible ? EntryState::unreadable : EntryState::damaged;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 Status foreign_entry(const EntryId& found) {

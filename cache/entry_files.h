@@ -17,10 +17,18 @@ namespace gemvjit {
 // stale for a moment. With a guard, io_error for a file that it refuses, or whose folders it refuses.
 Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard = nullptr);
 
-// Whether the file itself is at fault that load_entry_file could not use: its bytes, or that it is a link, a FIFO, too
-// large. Else it could only not be read (no permission, a stale handle, a disk error), which says nothing of what it
-// holds.
-bool is_damage(const std::string& path, const Status& problem);
+// How a place stands that an entry, or a folder with entries, should be in. Everybody who tells entries apart, the
+// library and the tools, asks entry_state().
+//   whole       ok
+//   damaged     what is there is at fault, and nobody can use it: an entry's bytes, another kernel's entry, or a link,
+//               a folder, a FIFO, a file too large in an entry's place; what is neither folder nor link in a folder's
+//   unreadable  it could not be read, which says nothing of what it holds: no permission, a stale handle, a disk error;
+//               or it is not to be read: a guard refuses it, or its folders
+enum class EntryState { whole, damaged, unreadable };
+// `problem`: what load_entry_file, or a list, says of the path.
+EntryState entry_state(const std::string& path, const Status& problem);
+
+bool is_folder(const std::string& path);  // itself, not what a link leads to
 
 // entry_damaged: a whole entry under another one's name.
 Status foreign_entry(const EntryId& found);

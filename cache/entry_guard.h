@@ -19,6 +19,7 @@ struct EntryGuard {
     owner,   // this user or root, and nobody else may write
     shared,  // anybody, and the group may write; never all
     layer,   // of a read-only layer: this user or root; only a private group may write besides
+    links,   // anybody; only that no link is followed: for who works on a folder that is not this user's
   };
   Kind kind = Kind::owner;
   uid_t user = 0;
@@ -26,6 +27,7 @@ struct EntryGuard {
 
   static EntryGuard of_cache(CacheTrust trust);  // of this process
   static EntryGuard of_layer();
+  static EntryGuard of_anyone();
 
   // What is wrong with an open file, as io_error.
   Status check_file(const std::string& path, const struct stat& info) const;

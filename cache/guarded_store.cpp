@@ -37,6 +37,18 @@ class GuardedStore final : public CubinStore {
     return std::nullopt;
   }
 
+  Result<FoundEntry> look(const EntryId& id) override {
+    switch (state()) {
+      case State::safe:
+        return inner_->look(id);
+      case State::refused:
+        return memory_->look(id);
+      case State::not_there:
+        break;
+    }
+    return Status(StatusCode::not_found, "there is no cache folder yet");
+  }
+
   Status put(const Entry& entry, Replace replace) override {
     State now = state();
     if (now == State::not_there) {

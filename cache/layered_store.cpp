@@ -22,6 +22,7 @@ class LayeredStore final : public CubinStore {
         signatures_(std::move(signatures)) {}
 
   std::optional<Entry> get(const EntryId& id) override;
+  Result<FoundEntry> look(const EntryId& id) override;
   Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override { return writable_->remove(id); }
   Result<std::vector<ListedEntry>> list() override;
@@ -100,6 +101,24 @@ std::optional<Entry> LayeredStore::get_from_layers(const EntryId& id) {
     }
   }
   return std::nullopt;
+}
+
+// The first of the reasons that is more than "not there".
+Result<FoundEntry> LayeredStore::look(const EntryId& id) {
+  Result<FoundEntry> first = writable_->look(id);
+  if (first) return first;
+  try {
+    for (const auto& layer : layers()) {
+      Result<Entry> entry = layer->read(id);
+      const Status trusted = entry && signatures_ != nullptr ? signatures_->check(*entry) : Status::ok();
+      if (entry && trusted) return FoundEntry{std::move(entry).value(), layer->find(id)};
+      if (first.status().code() != StatusCode::not_found || !trusted) continue;
+      if (entry.status().code() != StatusCode::not_found) first = entry.status();
+    }
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, "no memory for a layer's entry");
+  }
+  return first;
 }
 
 void LayeredStore::compare_with_layers(const Entry& entry) {

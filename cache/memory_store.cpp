@@ -27,6 +27,13 @@ class MemoryStore final : public CubinStore {
     return found->second;
   }
 
+  Result<FoundEntry> look(const EntryId& id) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return Status(StatusCode::not_found, "not in memory, and there is no cache directory");
+    return FoundEntry{found->second, ""};
+  }
+
   Status put(const Entry& entry, Replace replace) override {
     const std::lock_guard lock(mutex_);
     ++stats_.puts;

@@ -25,8 +25,10 @@ class DirectoryLayer final : public ReadOnlyLayer {
     const std::string file = entry_path(path(), id);
     Result<Entry> entry = load_entry_file(file, &guard_);
     if (entry && !(entry->id == id)) return with_path(file, foreign_entry(entry->id));
-    if (!entry && entry.status().code() != StatusCode::not_found) return with_path(file, entry.status());
-    return entry;
+    if (entry || entry.status().code() == StatusCode::not_found) return entry;
+    const bool is_damaged = entry_state(file, entry.status()) == EntryState::damaged;
+    return Status(is_damaged ? StatusCode::entry_damaged : entry.status().code(),
+                  with_path(file, entry.status()).message());
   }
 
   std::string find(const EntryId& id) const override {

@@ -21,6 +21,7 @@ class SignedStore final : public CubinStore {
         memory_(make_memory_store()) {}
 
   std::optional<Entry> get(const EntryId& id) override;
+  Result<FoundEntry> look(const EntryId& id) override;
   Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override {
     (void)memory_->remove(id);
@@ -69,6 +70,20 @@ std::optional<Entry> SignedStore::get(const EntryId& id) {
     return kept;
   } catch (const std::bad_alloc&) {
     return std::nullopt;  // not known to be trusted
+  }
+}
+
+Result<FoundEntry> SignedStore::look(const EntryId& id) {
+  Result<FoundEntry> found = inner_->look(id);
+  if (!signatures_->asks_for_entries()) return found;
+  try {
+    const Status trusted = found ? signatures_->check(found->entry) : Status::ok();
+    if (found && trusted) return found;
+    if (Result<FoundEntry> kept = memory_->look(id)) return kept;
+    if (trusted) return found;
+    return Status(StatusCode::not_found, trusted.message());
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::out_of_memory, "no memory for a cache entry");
   }
 }
 

@@ -75,6 +75,7 @@ class Limited final : public CubinStore {
     if (entry && is_limited()) use(id);
     return entry;
   }
+  Result<FoundEntry> look(const EntryId& id) override { return inner_->look(id); }  // no use, and not stamped as one
   Status put(const Entry& entry, Replace replace) override;
   Status remove(const EntryId& id) override { return inner_->remove(id); }  // the next scan sees it
   Result<std::vector<ListedEntry>> list() override { return inner_->list(); }
@@ -339,7 +340,7 @@ std::vector<CachedFile> scan_other_versions(const std::string& root) {
 }
 
 Result<Collected> collect_garbage(const std::string& root, const CollectRequest& request) {
-  GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root));
+  GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root, request.guard ? &*request.guard : nullptr));
   sort_by_use(files);
   std::uint64_t total = bytes_of(files);
   Collected result;
@@ -367,10 +368,12 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   }
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
-    const UsageLedger ledger(usage_ledger_path(root), file_modes(request.trust).file);
+    const UsageLedger ledger(usage_ledger_path(root));
     // Others may have written since the scan, so what is there now is not known from it.
-    (void)ledger.update(SizeLimitHooks{}.lock_patience_ms,
-                        [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); });
+    (void)ledger.update(
+        SizeLimitHooks{}.lock_patience_ms,
+        [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); },
+        UsageLedger::Missing::left);
   }
   if (request.other_versions) collect_other_versions(root, request, result);
   return result;

@@ -65,7 +65,7 @@ struct CollectRequest {
   std::function<bool(const CachedFile& file)> is_unwanted;
   bool dry_run = false;
   std::int64_t now = 0;
-  CacheTrust trust = CacheTrust::owner;  // as in SizeLimit
+  std::optional<EntryGuard> guard;  // as in SizeLimit
 };
 struct Collected {
   std::vector<CachedFile> removed;  // or, of a dry run, what would be

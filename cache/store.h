@@ -25,6 +25,12 @@ struct ListedEntry {
   Status problem;  // without the path in front
 };
 
+// An entry, and the file that it is in: "" in memory, "<bundle>#<name>" in a bundle.
+struct FoundEntry {
+  Entry entry;
+  std::string path;
+};
+
 struct StoreStats {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;          // absent, or one of `damaged`
@@ -52,6 +58,10 @@ class CubinStore {
   virtual ~CubinStore() = default;
   // The verified entry with just this id, or nothing.
   virtual std::optional<Entry> get(const EntryId& id) = 0;
+  // The entry that get() would give; else why it would give none: not_found, entry_damaged where a file is at fault
+  // (EntryState::damaged of entry_files.h), io_error where it cannot be read or not be trusted. For who only wants to
+  // know: moves, stamps and makes no file, is in no counter, and warns of no entry.
+  virtual Result<FoundEntry> look(const EntryId& id) = 0;
   // Keep the entry. A failure is reported (and warned of once), but the caller goes on with its own bytes, and so it
   // does where a whole entry is there already and stays (put_policy.h): that is ok too, and one of the counters.
   // Replace::any is for a caller who knows that what is there is of no use, as after the driver has refused it.

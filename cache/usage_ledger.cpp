@@ -86,9 +86,15 @@ Usage UsageLedger::read() const {
   return bytes ? decode(*bytes).value_or(Usage{}) : Usage{};
 }
 
-bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& change) const {
-  const Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode_));
-  if (file.is_open()) (void)::fchmod(file.get(), mode_);  // whatever the umask took; of no effect on another user's
+bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& change, Missing missing) const {
+  const int make = missing == Missing::made ? O_CREAT : 0;
+  const Descriptor file(::open(path_.c_str(), O_RDWR | make | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode_));
+  // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
+  // this process does not know of. Of no effect on another user's.
+  struct stat info {};
+  if (file.is_open() && ::fstat(file.get(), &info) == 0 && (info.st_mode & mode_) != mode_) {
+    (void)::fchmod(file.get(), (info.st_mode & 0777) | mode_);
+  }
   if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
   Bytes bytes(encode({}).size());
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);

@@ -37,11 +37,13 @@ std::string usage_ledger_path(const std::string& root);
 
 class UsageLedger {
  public:
-  // `mode`: of a ledger that is made.
+  // `mode`: of a ledger that is made. One that is there never gets a narrower one.
   explicit UsageLedger(std::string path, mode_t mode = 0600) : path_(std::move(path)), mode_(mode) {}
   // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
   // result. Waits at most `patience_ms` for the lock. False, without a call, where there is no lock to be had.
-  bool update(int patience_ms, const std::function<void(Usage&)>& change) const;
+  // Missing::left: false, too, where there is no ledger: the first who needs one makes it, from a scan.
+  enum class Missing { made, left };
+  bool update(int patience_ms, const std::function<void(Usage&)>& change, Missing missing = Missing::made) const;
   // What it says, without the lock; a Usage never scanned where it says nothing or is being written. Makes nothing.
   Usage read() const;
 

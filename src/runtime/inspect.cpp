@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "cache/entry_files.h"
 #include "src/catalog/arch.h"
 
 namespace gemvjit {
@@ -20,52 +19,21 @@ Status check_request(const ProblemRequest& request) {
   return check_problem(request.problem);
 }
 
-// How a cache entry stands that has a file: not_found, entry_damaged, io_error (it cannot be read, or not be trusted),
-// or the entry. Reads the file only.
-Result<Entry> look_at_file(const Context& context, const std::string& path, const EntryId& id) {
-  const std::string root = context.store().root();
-  const bool own = !root.empty() && path.starts_with(root + "/");
-  const EntryGuard guard = own ? EntryGuard::of_cache(context.options().cache_trust) : EntryGuard::of_layer();
-  Result<Entry> entry = load_entry_file(path, &guard);
-  if (entry && entry->id == id) return entry;
-  const Status problem = with_path(path, entry ? foreign_entry(entry->id) : entry.status());
-  if (problem.code() == StatusCode::not_found) return problem;
-  return Status(is_damage(path, problem) ? StatusCode::entry_damaged : StatusCode::io_error, problem.message());
-}
-
-Result<Entry> look_up(const Context& context, const EntryId& id) {
-  const std::string path = context.store().path_of(id);
-  if (!path.empty()) {
-    Result<Entry> entry = look_at_file(context, path, id);
-    const Status trusted = entry ? context.signatures().check(*entry) : Status::ok();
-    if (!trusted) {
-      entry = Status(StatusCode::not_found, trusted.message());
-    } else if (entry || context.options().cache_ro.empty()) {
-      return entry;
-    }
-    // Not a file of its own, or a damaged one before a layer that is whole.
-    std::optional<Entry> found = context.store().get(id);
-    return found ? std::move(*found) : std::move(entry);
-  }
-  std::optional<Entry> entry = context.store().get(id);
-  if (entry) return std::move(*entry);
-  return Status(StatusCode::not_found, "not in memory, and there is no cache directory");
-}
-
 KernelReport check_item(const Context& context, const WorkItem& item) {
   Status damaged, unreadable;
   for (const KernelKey& key : item.candidates) {
     const Result<Recipe> recipe = specialize(key);
     if (!recipe) continue;
-    const Result<Entry> entry = look_up(context, recipe->id());
-    if (entry) {
+    const Result<FoundEntry> found = context.store().look(recipe->id());
+    if (found) {
       KernelReport report = describe_item(context, item, recipe->id());
-      describe_entry(report, *entry);
+      report.path = found->path;
+      describe_entry(report, found->entry);
       report.outcome = Outcome::cached;
       return report;
     }
-    if (damaged && entry.status().code() == StatusCode::entry_damaged) damaged = entry.status();
-    if (unreadable && entry.status().code() == StatusCode::io_error) unreadable = entry.status();
+    if (damaged && found.status().code() == StatusCode::entry_damaged) damaged = found.status();
+    if (unreadable && found.status().code() == StatusCode::io_error) unreadable = found.status();
   }
   KernelReport report = describe_item(context, item);
   report.outcome = damaged ? Outcome::missing : Outcome::failed;
@@ -115,8 +83,7 @@ std::string explain_choice(const Choice& choice) {
 }
 
 std::string explain_nt(const Context& context, const ProblemRequest& request, int nt, const Arch& arch) {
-  const std::string head =
-      !family_row(request.problem.family).has_tokens ? "  kernel: " : fmt::format("  nt={}: ", nt);
+  const std::string head = !family_row(request.problem.family).has_tokens ? "  kernel: " : fmt::format("  nt={}: ", nt);
   const Result<Choice> choice = context.tables().lookup(arch, request.problem, nt, request.allow_untuned);
   if (!choice) return head + choice.status().message() + "\n";
   const Result<KernelKey> key = make_key(request.problem, nt, choice->tile, choice->pdl_wins, arch);

@@ -148,7 +148,9 @@ TEST_F(InspectTest, CheckTakesTheUnreadableForMissing) {
   expect_unreadable("all users may write it");
   fs::remove(path);
   fs::create_directory(path);
-  expect_unreadable(path);
+  reports.clear();
+  EXPECT_EQ(check(*make(), requests, keep()).code(), StatusCode::entry_damaged) << "a folder is no entry";
+  EXPECT_NE(reports.at(0).status.message().find(path), std::string::npos) << reports[0].status.message();
 }
 
 TEST_F(InspectTest, CheckLooksForEveryTargetOfTheDevice) {

@@ -9,7 +9,8 @@ namespace gemvjit::tools {
 namespace {
 
 TEST(InterruptDeathTest, TheFirstIsAFlagTheSecondEndsTheProgram) {
-  for (const auto& [first, second] : {std::pair{SIGINT, SIGINT}, {SIGINT, SIGTERM}, {SIGTERM, SIGINT}}) {
+  for (const auto& [first, second] :
+       {std::pair{SIGINT, SIGINT}, {SIGINT, SIGTERM}, {SIGTERM, SIGINT}, {SIGHUP, SIGTERM}, {SIGINT, SIGHUP}}) {
     EXPECT_EXIT(
         {
           catch_interrupts();

@@ -394,6 +394,7 @@ TEST_F(WarmupCli, AnInterruptKeepsWhatIsFinished) {
     EXPECT_GE(kept, 1u);
     EXPECT_LT(kept, 200u);
     EXPECT_EQ(summary["compiled"], kept);
+    EXPECT_EQ(summary["total"], 200);
 
     arguments.push_back("--check");
     const ProgramOutput check = run_program(arguments, environment_);

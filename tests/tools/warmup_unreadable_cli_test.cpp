@@ -41,11 +41,11 @@ class UnreadableCli : public CliTest {
   std::vector<std::string> check_ = {"--shape", "64x64:dequant", "--arch", "sm_90a", "--check", "--json"};
 };
 
-TEST_F(UnreadableCli, AFolderInItsPlaceIsAMissWithTheReason) {
+TEST_F(UnreadableCli, AFolderInItsPlaceIsDamage) {
   const std::string file = put_entry();
   std::filesystem::remove(file);
   std::filesystem::create_directory(file);
-  expect_unreadable("expected a regular file");
+  EXPECT_EQ(warmup(check_).exit_code, 7) << "damaged: nobody can use it";
 }
 
 TEST_F(UnreadableCli, WhatOthersMayWriteIsAMissWithTheReason) {

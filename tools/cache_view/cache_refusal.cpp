@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include "cache/entry_guard.h"
 #include "cache/root_safety.h"
 #include "src/runtime/options.h"
 #include "tools/cache_view/tool_settings.h"
@@ -20,16 +19,28 @@ Status check_cache_folder(const std::string& folder) {
   return check_cache_root(folder, options->cache_trust);
 }
 
+EntryGuard guard_of_cache() {
+  const auto options = resolve_options({}, tool_environment());
+  return options ? EntryGuard::of_cache(options->cache_trust) : EntryGuard::of_anyone();
+}
+
+CacheTrust trust_of_root(const std::string& root) {
+  const auto options = resolve_options({}, tool_environment());
+  const CacheTrust trust = options ? options->cache_trust : CacheTrust::owner;
+  if (check_cache_root(root, trust) || !check_cache_root(root, CacheTrust::shared)) return trust;
+  return CacheTrust::shared;
+}
+
+EntryGuard guard_of_root(const std::string& root) {
+  const CacheTrust trust = trust_of_root(root);
+  return check_cache_root(root, trust) ? EntryGuard::of_cache(trust) : EntryGuard::of_anyone();
+}
+
 Status check_entry_file(const std::string& path, EntryPlace place) {
-  EntryGuard guard = EntryGuard::of_layer();
-  if (place == EntryPlace::cache) {
-    const auto options = resolve_options({}, tool_environment());
-    if (!options) return Status::ok();
-    guard = EntryGuard::of_cache(options->cache_trust);
-  }
+  const EntryGuard guard = place == EntryPlace::cache ? guard_of_cache() : EntryGuard::of_layer();
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return Status::ok();
   GEMVJIT_TRY(guard.check_way(path));
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return Status::ok();
   return guard.check_file(path, info);
 }
 

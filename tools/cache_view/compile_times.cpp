@@ -4,6 +4,7 @@
 
 #include "cache/entry_files.h"
 #include "src/runtime/options.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/layers.h"
 #include "tools/cache_view/tool_settings.h"
 
@@ -30,7 +31,8 @@ CompileTimes recorded_compile_times(const std::string& root) {
     const auto spec = describe_key(listed.entry->id.key);
     if (spec) times[spec->family].push_back(listed.entry->cubin.compile_ms);
   };
-  if (!root.empty()) (void)visit_entries(root, add);
+  const EntryGuard guard = guard_of_root(root);
+  if (!root.empty()) (void)visit_entries(root, add, &guard);
   for (LayerView& view : open_layers()) {
     for (const ListedEntry& listed : list_layer(view)) add(listed);
   }

@@ -5,11 +5,15 @@
 
 namespace gemvjit::tools {
 
+std::vector<std::string> layer_paths() {
+  return split_layer_paths(tool_environment()("GEMVJIT_CACHE_RO").value_or(""));
+}
+
 std::vector<LayerView> open_layers() {
   std::vector<LayerView> views;
   const Result<SignatureOptions> options = resolve_signature_options(tool_environment());
   const Signatures signatures(options ? *options : SignatureOptions{}, Log::silent());
-  for (const std::string& path : split_layer_paths(tool_environment()("GEMVJIT_CACHE_RO").value_or(""))) {
+  for (const std::string& path : layer_paths()) {
     LayerView view;
     view.path = path;
     auto layer = open_read_only_layer(path, &signatures);

@@ -16,6 +16,7 @@ struct LayerView {
   const char* kind() const { return layer == nullptr ? "none" : layer->is_bundle() ? "bundle" : "folder"; }
 };
 
+std::vector<std::string> layer_paths();  // in their order, whatever is there
 // In their order.
 std::vector<LayerView> open_layers();
 

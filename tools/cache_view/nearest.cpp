@@ -8,6 +8,7 @@
 
 #include "cache/entry_files.h"
 #include "src/catalog/kernel_flags.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/layers.h"
 
 namespace gemvjit::tools {
@@ -46,11 +47,12 @@ std::optional<KnownEntry> read_name(const std::string& folder, const std::string
   return KnownEntry{*key, stem.substr(dash + 1), folder + "/" + name};
 }
 
-void add_folder(const std::string& root, std::vector<KnownEntry>& entries) {
+void add_folder(const std::string& root, const EntryGuard& guard, std::vector<KnownEntry>& entries) {
   const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
     if (auto entry = read_name(folder, name, arch)) entries.push_back(std::move(*entry));
   };
-  (void)visit_entry_files(root, on_file, [](const std::string&, const Status&) {});
+  (void)visit_entry_files(
+      root, on_file, [](const std::string&, const Status&) {}, &guard);
 }
 
 }  // namespace
@@ -99,11 +101,11 @@ std::string first_difference_text(const Nearest& nearest) {
 
 std::vector<KnownEntry> list_known_entries(const std::string& root) {
   std::vector<KnownEntry> entries;
-  if (!root.empty()) add_folder(root, entries);
+  if (!root.empty()) add_folder(root, guard_of_root(root), entries);
   for (LayerView& view : open_layers()) {
     if (view.layer == nullptr) continue;
     if (!view.layer->is_bundle()) {
-      add_folder(view.path, entries);
+      add_folder(view.path, EntryGuard::of_layer(), entries);
       continue;
     }
     for (const ListedEntry& listed : list_layer(view)) {

@@ -13,7 +13,7 @@ enum ExitCode : int {
   exit_entry_damaged = 7,
   exit_not_warm = 9,       // check: some kernels are missing; max-seconds: some are left
   exit_not_trusted = 10,   // not signed as the policy asks, or wrongly
-  exit_interrupted = 130,  // SIGINT or SIGTERM; finished work was kept
+  exit_interrupted = 130,  // SIGINT, SIGTERM or SIGHUP; finished work was kept
 };
 
 }  // namespace gemvjit::tools

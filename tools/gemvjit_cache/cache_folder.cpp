@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "cache/entry_files.h"
 #include "cache/layout.h"
 #include "cache/size_limit.h"
 #include "src/base/files.h"
 #include "src/runtime/options.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 
@@ -59,36 +59,37 @@ ExitCode explain_no_match(const std::vector<ListedEntry>& entries, const std::st
     return damaged ? exit_entry_damaged : exit_environment;
   }
   complain(fmt::format("no entry is called {}", printable(selector)));
+  for (const ListedEntry& listed : entries) {
+    if (!listed.entry && !is_entry_file_name(split_path(listed.path).name)) {
+      complain("not looked into: " + with_path(listed.path, listed.problem).message());
+    }
+  }
   return exit_nothing_found;
 }
 
 }  // namespace
 
-EntryState state_of(const ListedEntry& listed) {
-  if (listed.entry) return EntryState::whole;
-  if (listed.problem.code() != StatusCode::io_error) return EntryState::damaged;
-  // io_error also stands for what is no regular file, or one too large, and so no entry.
-  struct stat info {};
-  if (::lstat(listed.path.c_str(), &info) != 0) return EntryState::unreadable;
-  const bool is_entry = is_entry_file_name(std::filesystem::path(listed.path).filename().string());
-  const bool expected_kind = is_entry
-                                 ? S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) <= entry_size_limit
-                                 : S_ISDIR(info.st_mode);
-  return expected_kind ? EntryState::unreadable : EntryState::damaged;
-}
-
 std::string removal_note(const ListedEntry& listed) {
-  struct stat info {};
-  const bool is_folder = ::lstat(listed.path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  return is_folder && state_of(listed) == EntryState::damaged ? "; it is a folder: remove it by hand" : "";
+  const bool is_it = state_of(listed) == EntryState::damaged && is_folder(listed.path);
+  return is_it ? "; it is a folder: remove it by hand" : "";
 }
 
 Status remove_entry_file(const std::string& path) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return {StatusCode::io_error, fmt::format("{} is a folder: remove it by hand", path)};
+  if (::lstat(path.c_str(), &info) == 0) {
+    const bool is_link = S_ISLNK(info.st_mode) && !is_entry_file_name(split_path(path).name);
+    if (is_link || S_ISDIR(info.st_mode)) {
+      return {StatusCode::io_error, fmt::format("{} is a {}: remove it by hand", path, is_link ? "link" : "folder")};
+    }
   }
   return remove_file(path);
+}
+
+EntryGuard guard_of_folder(const std::string& root) {
+  if (const Status used = check_cache_folder(root); !used) {
+    say(fmt::format("gemvjit-cache: note: the library here does not use this folder: {}\n", used.message()));
+  }
+  return guard_of_root(root);
 }
 
 EntryCounts count_states(const std::vector<ListedEntry>& entries) {
@@ -150,10 +151,12 @@ ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>
   }
   max_bytes = options->cache_max_bytes;
   DirStoreOptions of_folder;
-  of_folder.trust = options->cache_trust;
+  of_folder.trust = trust_of_root(root);
+  of_folder.guard = guard_of_folder(root);
   SizeLimit limit;
+  limit.guard = of_folder.guard;
   limit.max_bytes = max_bytes;
-  limit.trust = options->cache_trust;
+  limit.trust = of_folder.trust;
   store = make_size_limited_store(make_dir_store(root, Log::silent(), of_folder), limit, Log::silent());
   return exit_done;
 }
@@ -164,11 +167,15 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::string root = folder.path;
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
-  const Status listed = visit_entries(root, [&](ListedEntry entry) {
-    if (look) look(entry);
-    if (entry.entry && cubins == Cubins::drop) entry.entry->cubin.bytes = {};
-    entries.push_back(std::move(entry));
-  });
+  const EntryGuard guard = guard_of_folder(root);
+  const Status listed = visit_entries(
+      root,
+      [&](ListedEntry entry) {
+        if (look) look(entry);
+        if (entry.entry && cubins == Cubins::drop) entry.entry->cubin.bytes = {};
+        entries.push_back(std::move(entry));
+      },
+      &guard);
   if (!listed) {
     complain(fmt::format("cache {} (from {}): {}", folder.path, folder.source, listed.message()));
     return exit_environment;

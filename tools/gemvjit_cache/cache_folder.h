@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/entry_files.h"
 #include "cache/store.h"
 #include "tools/gemvjit_cache/commands.h"
 
@@ -26,6 +27,10 @@ ExitCode require_cache_folder(const CacheArguments& arguments, FolderUse use, Ca
 // The folder as a store that keeps to the library's cap, in its ledger. exit_usage for options that mean nothing.
 ExitCode open_limited_store(const std::string& root, std::unique_ptr<CubinStore>& store, std::uint64_t& max_bytes);
 
+// How a command reads below a cache folder: guard_of_root(). Where the library here does not use the folder, that is
+// said on stderr. Links are never followed.
+EntryGuard guard_of_folder(const std::string& root);
+
 // All entries, sorted by path; none if the folder is not there yet and is not one that --cache-dir names.
 // exit_environment, said on stderr, if there is no cache folder or it cannot be read.
 // `drop`: without the cubins, so that never more than one is in memory, for who does not need them, or only while
@@ -34,12 +39,13 @@ enum class Cubins { keep, drop };
 ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>& entries, Cubins cubins = Cubins::keep,
                       const std::function<void(const ListedEntry&)>& look = nullptr);
 
-// Removes an entry's file. io_error for a folder in its place: whatever is in it, this cache did not put it there.
+// Removes an entry's file. io_error for a folder in its place, and for a link in a folder's: whatever is in these, this
+// cache did not put it there.
 Status remove_entry_file(const std::string& path);
 
-// How an entry stands. Unreadable: it may be whole, but the system does not let it be read (no permission, say).
-enum class EntryState { whole, damaged, unreadable };
-EntryState state_of(const ListedEntry& listed);
+inline EntryState state_of(const ListedEntry& listed) {
+  return listed.entry ? EntryState::whole : entry_state(listed.path, listed.problem);
+}
 // What can be done about an entry that is not whole: "", or that it has to be removed by hand.
 std::string removal_note(const ListedEntry& listed);
 

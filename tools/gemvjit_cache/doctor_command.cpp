@@ -77,12 +77,16 @@ ordered_json examine_cache(const CacheArguments& arguments) {
   const std::string versioned = version_directory(folder.path);
   unusable = check_cache_folder(folder.path).message();
   if (unusable.empty()) examine_folder(folder.path, unusable, read_only);
+  const EntryGuard guard = guard_of_cache();
+  if (unusable.empty()) unusable = guard.check_folder(versioned).message();
   if (unusable.empty()) examine_folder(versioned, unusable, read_only);
   if (unusable.empty()) {
     const auto names = list_directory(versioned);
     if (!names && names.status().code() != StatusCode::not_found) unusable = names.status().message();
     for (const std::string& name : names ? *names : std::vector<std::string>{}) {
-      if (Arch::parse(name)) examine_folder(versioned + "/" + name, unusable, read_only);
+      if (!Arch::parse(name)) continue;
+      if (unusable.empty()) unusable = guard.check_folder(versioned + "/" + name).message();
+      if (unusable.empty()) examine_folder(versioned + "/" + name, unusable, read_only);
     }
   }
   if (unusable.empty() && !exists && !is_writable(folder.path)) {

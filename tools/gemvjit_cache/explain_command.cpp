@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -25,6 +27,7 @@ struct Layer {
   std::string path, kind;
   std::vector<ListedEntry> entries;
   std::string problem;
+  std::function<Result<FoundEntry>(const EntryId& id)> look;  // as CubinStore::look
 };
 
 struct NearestEntry {
@@ -50,21 +53,36 @@ NearestEntry find_nearest_entry(const std::vector<Layer>& layers, const EntryId&
   return found;
 }
 
-ExitCode load_layers(const CacheArguments& arguments, Cubins cubins, std::vector<Layer>& layers) {
-  Layer local{choose_cache_folder(arguments).path, "writable", {}, ""};
+Result<FoundEntry> nothing_there(const EntryId&) { return Status(StatusCode::not_found, "nothing is there"); }
+
+ExitCode load_layers(const CacheArguments& arguments, std::vector<Layer>& layers) {
+  Layer local{choose_cache_folder(arguments).path, "writable", {}, "", nothing_there};
   // A folder that the library does not use has nothing, whatever is in it.
   if (const Status safe = check_cache_folder(local.path); !safe) {
     local.problem = safe.message();
-  } else if (const ExitCode code = load_entries(arguments, local.entries, cubins); code != exit_done) {
+  } else if (const ExitCode code = load_entries(arguments, local.entries, Cubins::drop); code != exit_done) {
     return code;
+  } else {
+    DirStoreOptions as_library;
+    as_library.guard = guard_of_cache();
+    const std::shared_ptr<CubinStore> store = make_dir_store(local.path, Log::silent(), as_library);
+    local.look = [store](const EntryId& id) { return store->look(id); };
   }
   layers.push_back(std::move(local));
   for (LayerView& view : open_layers()) {
     std::vector<ListedEntry> entries = list_layer(view);
     for (ListedEntry& listed : entries) {
-      if (listed.entry && cubins == Cubins::drop) listed.entry->cubin.bytes = {};
+      if (listed.entry) listed.entry->cubin.bytes = {};
     }
-    layers.push_back({view.path, view.kind(), std::move(entries), view.problem.message()});
+    Layer layer{view.path, view.kind(), std::move(entries), view.problem.message(), nothing_there};
+    if (const std::shared_ptr<ReadOnlyLayer> source = std::move(view.layer)) {
+      layer.look = [source](const EntryId& id) -> Result<FoundEntry> {
+        Result<Entry> entry = source->read(id);
+        if (!entry) return entry.status();
+        return FoundEntry{std::move(entry).value(), source->find(id)};
+      };
+    }
+    layers.push_back(std::move(layer));
   }
   return exit_done;
 }
@@ -119,43 +137,38 @@ void print_nearest(const NearestEntry& nearest) {
 
 struct Verdict {
   std::string result = "miss", layer, path, compiler;
-  std::vector<std::string> damaged;    // files of this entry that are of no use
-  std::vector<std::string> untrusted;  // whole ones of others, or without the signature that is asked for
+  std::vector<std::string> damaged;     // files of this entry that are of no use
+  std::vector<std::string> unreadable;  // that the system does not let be read
+  std::vector<std::string> untrusted;   // whole ones of others, or without the signature that is asked for
 };
 
-// As the library asks: the layers in order, past what is damaged or not trusted.
+// As the library asks: the layers in order, past what is damaged, unreadable or not trusted.
 Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signatures& signatures) {
   Verdict verdict;
-  const std::string in_bundle = "#" + id.key.arch.text() + "/" + entry_file_name(id);
   for (const Layer& layer : layers) {
-    for (const ListedEntry& listed : layer.entries) {
-      const bool is_called_so = listed.path.ends_with(entry_path("", id)) || listed.path.ends_with(in_bundle);
-      const bool is_it = listed.entry && listed.entry->id == id;
-      const Status safe =
-          layer.kind == "bundle" || !(is_it || is_called_so)
-              ? Status::ok()
-              : check_entry_file(listed.path, layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer);
-      if (!safe) {  // a layer's list has looked, too, and holds no entry then
-        verdict.untrusted.push_back(named_problem(listed.path, safe.message()));
+    const Result<FoundEntry> found = layer.look(id);
+    if (found) {
+      if (const Status trusted = signatures.check(found->entry); !trusted) {
+        verdict.untrusted.push_back(named_problem(found->path, trusted.message()));
         continue;
       }
-      if (is_it) {
-        if (const Status trusted = signatures.check(*listed.entry); !trusted) {
-          verdict.untrusted.push_back(named_problem(listed.path, trusted.message()));
-          continue;
-        }
-        verdict.result = "hit";
-        verdict.layer = layer.path;
-        verdict.path = listed.path;
-        verdict.compiler = listed.entry->cubin.compiler_version;
-        return verdict;
-      }
-      if (!listed.entry && is_called_so) {
-        verdict.damaged.push_back(named_problem(listed.path, listed.problem.message()));
-      }
+      verdict.result = "hit";
+      verdict.layer = layer.path;
+      verdict.path = found->path;
+      verdict.compiler = found->entry.cubin.compiler_version;
+      return verdict;
     }
+    const Status problem = found.status();
+    if (problem.code() == StatusCode::not_found) continue;
+    const EntryPlace place = layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer;
+    const bool is_safe = layer.kind == "bundle" || check_entry_file(entry_path(layer.path, id), place);
+    (problem.code() == StatusCode::entry_damaged ? verdict.damaged
+     : is_safe                                   ? verdict.unreadable
+                                                 : verdict.untrusted)
+        .push_back(problem.message());
   }
   if (!verdict.untrusted.empty()) verdict.result = "untrusted";
+  if (!verdict.unreadable.empty()) verdict.result = "unreadable";
   if (!verdict.damaged.empty()) verdict.result = "damaged";
   return verdict;
 }
@@ -176,7 +189,7 @@ void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<
               : verdict.result == "miss" ? Paint::warning
                                          : Paint::bad,
               fmt::format("\ndigest {}\n", to_hex(id.digest)));
-  for (const auto* problems : {&verdict.damaged, &verdict.untrusted}) {
+  for (const auto* problems : {&verdict.damaged, &verdict.unreadable, &verdict.untrusted}) {
     for (const std::string& problem : *problems) tell("not used: {}\n", problem);
   }
   if (verdict.result == "hit") {
@@ -198,8 +211,7 @@ ExitCode explain_key(const CacheArguments& arguments) {
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
   std::vector<Layer> layers;
-  const Cubins cubins = signatures->asks_for_entries() ? Cubins::keep : Cubins::drop;  // signatures cover them
-  if (const ExitCode code = load_layers(arguments, cubins, layers); code != exit_done) return code;
+  if (const ExitCode code = load_layers(arguments, layers); code != exit_done) return code;
   KernelKey key;
   if (const ExitCode code = find_key(layers, arguments.selectors.front(), key); code != exit_done) return code;
   const auto recipe = specialize(key);
@@ -218,6 +230,7 @@ ExitCode explain_key(const CacheArguments& arguments) {
                 {"path", verdict.path},
                 {"compiler", verdict.compiler},
                 {"damaged", verdict.damaged},
+                {"unreadable", verdict.unreadable},
                 {"untrusted", verdict.untrusted},
                 {"nearest", nearest_json(nearest)},
                 {"layers", layers_json(layers)}});

@@ -8,7 +8,9 @@
 #include "cache/bundle.h"
 #include "cache/entry_files.h"
 #include "cache/layout.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/common/human_units.h"
+#include "tools/common/interrupt.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
@@ -93,22 +95,90 @@ ExitCode leave_out(const CacheArguments& arguments, const Verdicts& verdicts, st
   return exit_done;
 }
 
-// The bundle, and where there is a key its entries too, signed by it. Read and examined once more, one by one: not all
-// need fit into memory.
-Result<WrittenBundle> write(const std::string& file, const std::string& root, const std::vector<EntryId>& chosen,
-                            const Signatures& signatures) {
-  const bool sign = signatures.has_signing_key();
-  const auto load = [&](const EntryId& id) -> Result<Entry> {
-    const std::string path = entry_path(root, id);
-    Result<Entry> entry = load_entry_file(path);
-    if (!entry) return with_path(path, entry.status());
-    if (const Status trusted = check_signature(signatures, *entry); !trusted) return with_path(path, trusted);
-    return sign ? signatures.sign(std::move(entry).value()) : std::move(entry);
-  };
-  SignMessage sign_bundle;
-  if (sign) sign_bundle = [&](const Bytes& message) { return signatures.sign(message); };
-  return write_bundle(file, chosen, load, sign_bundle);
-}
+// The bundle, and where there is a key its entries too, signed by it. The entries are read and examined once more, one
+// by one: not all need fit into memory. What is of no use by then is left out as what was so from the beginning, and
+// what somebody has removed is as if it had never been there; but who named entries gets all of them or no bundle.
+class Writer {
+ public:
+  Writer(const CacheArguments& arguments, std::string root, const Signatures& signatures, LeftOut& left_out)
+      : arguments_(arguments),
+        root_(std::move(root)),
+        signatures_(signatures),
+        left_out_(left_out),
+        guard_(guard_of_root(root_)) {}
+
+  // The exit code, with the reason said on stderr.
+  ExitCode write(const std::vector<EntryId>& chosen, WrittenBundle& written) {
+    SignMessage sign_bundle;
+    if (signatures_.has_signing_key()) sign_bundle = [&](const Bytes& message) { return sign(message); };
+    const auto made = write_bundle(
+        arguments_.file, chosen, [this](const EntryId& id) { return load(id); }, sign_bundle);
+    if (made) {
+      written = *made;
+      return exit_done;
+    }
+    complain(made.status().message());
+    if (code_ != exit_done) return code_;
+    switch (made.status().code()) {
+      case StatusCode::io_error:
+        return exit_cache_not_writable;
+      case StatusCode::not_found:  // all is left out
+        return left_out_.all.empty() ? exit_nothing_found : left_out_.code();
+      default:
+        return exit_environment;
+    }
+  }
+
+ private:
+  // Ends the work with a code that is not the bundle's.
+  Status end(ExitCode code, const Status& why) {
+    code_ = code;
+    return {why.code(), why.message() + "; nothing was written"};
+  }
+
+  Result<SignatureBlock> sign(const Bytes& message) {
+    Result<SignatureBlock> made = signatures_.sign(message);
+    if (!made) return end(exit_environment, made.status());
+    return made;
+  }
+
+  Result<Entry> load(const EntryId& id) {
+    if (*interrupt_flag() != 0) return end(exit_interrupted, {StatusCode::cancelled, "interrupted"});
+    const std::string path = entry_path(root_, id);
+    Result<Entry> entry = load_entry_file(path, &guard_);
+    if (!entry) return refuse(path, entry.status());
+    if (!(entry->id == id)) return refuse(path, foreign_entry(entry->id));
+    if (const Status trusted = check_signature(signatures_, *entry); !trusted) return refuse(path, trusted);
+    if (!signatures_.has_signing_key()) return entry;
+    Result<Entry> made = signatures_.sign(std::move(entry).value());
+    if (!made) return end(exit_environment, made.status());
+    return made;
+  }
+
+  Status refuse(const std::string& path, const Status& problem) {
+    const Status why = with_path(path, problem);
+    const bool is_gone = problem.code() == StatusCode::not_found;
+    const bool is_signature = problem.code() == StatusCode::unsupported;
+    if (!arguments_.selectors.empty()) {
+      return end(is_gone                                             ? exit_nothing_found
+                 : is_signature                                      ? exit_not_trusted
+                 : entry_state(path, problem) == EntryState::damaged ? exit_entry_damaged
+                                                                     : exit_environment,
+                 {is_gone ? StatusCode::io_error : why.code(), why.message()});
+    }
+    complain("left out: " + why.message());
+    if (!is_gone) left_out_.all.push_back(problem_json({path, 0, {}, problem}));
+    left_out_.some_damaged = left_out_.some_damaged || !(is_gone || is_signature);
+    return {StatusCode::not_found, why.message()};
+  }
+
+  const CacheArguments& arguments_;
+  const std::string root_;
+  const Signatures& signatures_;
+  LeftOut& left_out_;
+  const EntryGuard guard_;
+  ExitCode code_ = exit_done;  // of a failure that is not the bundle's
+};
 
 }  // namespace
 
@@ -117,6 +187,8 @@ ExitCode export_entries(const CacheArguments& arguments) {
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;
   if (const ExitCode code = open_signatures(arguments, signatures); code != exit_done) return code;
+  if (const ExitCode code = check_signing_key(*signatures); code != exit_done) return code;
+  catch_interrupts();  // so that no half of a bundle stays
   std::vector<ListedEntry> entries;
   Verdicts verdicts;
   const auto examine = [&](const ListedEntry& listed) {
@@ -129,22 +201,20 @@ ExitCode export_entries(const CacheArguments& arguments) {
   if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) {
     return code == exit_nothing_found && !left_out.all.empty() ? left_out.code() : code;
   }
-  const auto written = write(arguments.file, folder.path, chosen, *signatures);
-  if (!written) {
-    complain(written.status().message());
-    return written.status().code() == StatusCode::io_error ? exit_cache_not_writable : exit_environment;
-  }
+  WrittenBundle written;
+  Writer writer(arguments, folder.path, *signatures, left_out);
+  if (const ExitCode code = writer.write(chosen, written); code != exit_done) return code;
   const std::string signer = signatures->signing_key_id();
   if (arguments.json) {
     print_json({{"bundle", arguments.file},
-                {"entries", written->entries},
-                {"bytes", written->bytes},
-                {"sha256", to_hex(written->sha256)},
+                {"entries", written.entries},
+                {"bytes", written.bytes},
+                {"sha256", to_hex(written.sha256)},
                 {"signed_by", signer.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(signer)},
                 {"left_out", left_out.all}});
   } else {
-    tell("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written->entries, human_bytes(written->bytes),
-         to_hex(written->sha256), signer.empty() ? "" : ", signed by " + signer);
+    tell("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written.entries, human_bytes(written.bytes),
+         to_hex(written.sha256), signer.empty() ? "" : ", signed by " + signer);
   }
   return left_out.code();
 }

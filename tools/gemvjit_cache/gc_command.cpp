@@ -9,9 +9,7 @@
 
 #include "cache/layout.h"
 #include "cache/size_limit.h"
-#include "src/runtime/options.h"
 #include "tools/cache_view/plan_file.h"
-#include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
@@ -106,7 +104,7 @@ ExitCode collect_entries(const CacheArguments& arguments) {
   }
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
-  if (const auto options = resolve_options({}, tool_environment()); options) request.trust = options->cache_trust;
+  request.guard = guard_of_folder(folder.path);
   const auto collected = collect_garbage(folder.path, request);
   if (!collected) {
     complain(collected.status().message());

@@ -16,6 +16,7 @@ ExitCode sign_entries(const CacheArguments& arguments) {
     complain("name the private key with --sign-key or GEMVJIT_CACHE_SIGNING_KEY");
     return exit_usage;
   }
+  if (const ExitCode code = check_signing_key(*signatures); code != exit_done) return code;
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   std::vector<const ListedEntry*> selected;

@@ -27,6 +27,14 @@ ExitCode open_signatures(const CacheArguments& arguments, std::shared_ptr<const 
   return exit_done;
 }
 
+ExitCode check_signing_key(const Signatures& signatures) {
+  if (!signatures.has_signing_key()) return exit_done;
+  const Result<SignatureBlock> signed_nothing = signatures.sign(Bytes{});
+  if (signed_nothing) return exit_done;
+  complain(signed_nothing.status().message());
+  return exit_environment;
+}
+
 ordered_json signature_json(const SignatureFacts& facts) {
   const auto text_or_null = [](const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); };
   return {{"state", signature_state_name(facts.state)},

@@ -15,6 +15,10 @@ namespace gemvjit::tools {
 // that is none. Where the policy asks for signatures, what cannot be loaded is said on stderr too.
 ExitCode open_signatures(const CacheArguments& arguments, std::shared_ptr<const Signatures>& signatures);
 
+// exit_environment, said on stderr, where there is a signing key and nothing can be signed with it. Asked before the
+// work, so that its failure is neither taken for another nor missed where there is nothing to sign.
+ExitCode check_signing_key(const Signatures& signatures);
+
 nlohmann::ordered_json signature_json(const SignatureFacts& facts);
 
 // Who signed the whole ones of the entries, as the field "signatures" of the document and, if asked for, in lines.

@@ -44,6 +44,10 @@ Status try_cache_folder(const std::string& folder, const std::string& named) {
     return {StatusCode::cache_not_writable,
             "there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME"};
   }
+  // What the library would not trust it does not write to either.
+  if (const Status trusted = guard_of_cache().check_way(folder + "/"); !trusted) {
+    return {StatusCode::cache_not_writable, fmt::format("cache folder {}: {}", folder, trusted.message())};
+  }
   const std::string place = nearest_existing(folder);
   // A permission bit is no answer: root ignores it, and a read-only file system ignores root.
   int fd = -1;

@@ -66,8 +66,7 @@ std::string misses_text(const std::vector<KernelResult>& results) {
 }
 
 void locate(const std::string& root, std::vector<KernelResult>& results) {
-  std::vector<std::string> layers;
-  for (const LayerView& view : open_layers()) layers.push_back(view.path);
+  const std::vector<std::string> layers = layer_paths();
   for (KernelResult& result : results) {
     result.from = "compile";
     if (result.outcome != GEMVJIT_OUTCOME_CACHED) continue;

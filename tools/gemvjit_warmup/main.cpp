@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -75,7 +76,7 @@ int on_kernel(void* user, const gemvjit_kernel_info* kernel) {
     reporter.say(fmt::format("{} {} {:.1f} ms ({})", reporter.results.status_word(result), result.key,
                              result.milliseconds, kernel->flags_text == nullptr ? "" : kernel->flags_text));
   }
-  if (*interrupt_flag() != 0) return 1;
+  if (*interrupt_flag() != 0) return 1;  // what is left is counted at the end
   if (reporter.options.mode != WarmupMode::build || !reporter.budget.is_spent()) return 0;
   reporter.left = kernel->total - kernel->done;  // those under way are still reported, and make it less
   reporter.out_of_time = reporter.out_of_time || reporter.left > 0;
@@ -88,18 +89,13 @@ gemvjit_log_level log_level(const WarmupOptions& options) {
   return options.verbosity == 1 ? GEMVJIT_LOG_INFO : GEMVJIT_LOG_DEBUG;
 }
 
-gemvjit_options library_options_of(const WarmupOptions& options) {
+// Null, with the exit code, if there can be none; the reason is gemvjit_last_error().
+ContextPointer make_context(const WarmupOptions& options, Reporter& reporter, ExitCode& code) {
   gemvjit_options library_options;
   (void)gemvjit_options_init(&library_options);
   library_options.device = options.wants_native() ? GEMVJIT_DEVICE_CURRENT : GEMVJIT_DEVICE_NONE;
   library_options.cache_dir = options.cache_dir ? options.cache_dir->c_str() : nullptr;
   library_options.compile_threads = options.jobs;
-  return library_options;
-}
-
-// Null, with the exit code, if there can be none; the reason is gemvjit_last_error().
-ContextPointer make_context(const WarmupOptions& options, Reporter& reporter, ExitCode& code) {
-  gemvjit_options library_options = library_options_of(options);
   library_options.log_level = log_level(options);
   library_options.log_callback = on_log;
   library_options.log_user = &reporter;
@@ -280,16 +276,11 @@ ExitCode make_list(gemvjit_context* context, const WarmupOptions& options, Probl
   return code;
 }
 
-// What a build finds, said first. By a context of its own, so that neither its counters nor its warnings are those of
-// the run. Null where nobody is to be told, or where it cannot be made.
-std::optional<Preview> show_preview(const WarmupOptions& options, const ProblemList& list, ProgressMode mode,
+// What a build finds, said first. Nothing where nobody is to be told.
+std::optional<Preview> show_preview(gemvjit_context* context, const ProblemList& list, ProgressMode mode,
                                     Reporter& reporter) {
+  const WarmupOptions& options = reporter.options;
   if (options.mode != WarmupMode::build || mode == ProgressMode::none) return std::nullopt;
-  gemvjit_options library_options = library_options_of(options);
-  library_options.log_level = GEMVJIT_LOG_OFF;
-  gemvjit_context* context = nullptr;
-  if (gemvjit_create(&library_options, &context) != GEMVJIT_OK) return std::nullopt;
-  const ContextPointer owner(context);
   Preview preview = look_ahead(context, list, compile_jobs(options.jobs));
   if (mode != ProgressMode::json) {
     std::string text = preview_text(preview, style_of(STDERR_FILENO));
@@ -299,21 +290,35 @@ std::optional<Preview> show_preview(const WarmupOptions& options, const ProblemL
   return preview;
 }
 
+// Of an interrupted run: the kernels of which nothing was reported, whether one was or not.
+std::size_t count_left(gemvjit_context* context, const ProblemList& list, const Results& results) {
+  std::size_t total = 0;
+  const auto on_planned = [](void* user, const gemvjit_kernel_info* kernel) {
+    *static_cast<std::size_t*>(user) = kernel->total;
+    return 1;
+  };
+  (void)plan_kernels(context, list, on_planned, &total);
+  return total - std::min(total, results.all().size());
+}
+
 // What stands on stderr and stdout after the run.
 ExitCode report(gemvjit_context* context, const ProblemList& list, Reporter& reporter, gemvjit_status status,
                 double seconds) {
   const std::string last_error = gemvjit_last_error();
+  const bool interrupted = *interrupt_flag() != 0 && status != GEMVJIT_OK;
+  if (interrupted) reporter.left = count_left(context, list, reporter.results);
   reporter.results.sort();
   reporter.results.set_left(reporter.left);
   print_results(context, reporter.options, list, reporter.results, seconds);
   show_errors(reporter.results);
-  if (status == GEMVJIT_CANCELLED && *interrupt_flag() == 0 && reporter.out_of_time) {
+  if (status == GEMVJIT_CANCELLED && !interrupted && reporter.out_of_time) {
     reporter.note(fmt::format("--max-seconds {} are over, {} kernels are left: run again to go on",
                               reporter.options.max_seconds, reporter.left));
     return reporter.results.exit_code();
   }
-  if (status == GEMVJIT_CANCELLED || (*interrupt_flag() != 0 && status != GEMVJIT_OK)) {
-    complain("interrupted; what was finished is kept, run again to go on");
+  if (status == GEMVJIT_CANCELLED || interrupted) {
+    complain(
+        fmt::format("interrupted; what was finished is kept, {} kernels are left: run again to go on", reporter.left));
     return exit_interrupted;
   }
   const ExitCode code = reporter.results.exit_code();
@@ -343,7 +348,7 @@ int run(const WarmupOptions& options) {
   if (options.mode == WarmupMode::build && !cache_usable(context.get(), list, reporter)) return exit_cache_not_writable;
 
   const ProgressMode mode = progress_mode(options.progress, options.quiet, style_of(STDERR_FILENO));
-  const std::optional<Preview> preview = show_preview(options, list, mode, reporter);
+  const std::optional<Preview> preview = show_preview(context.get(), list, mode, reporter);
   const auto start = std::chrono::steady_clock::now();
   reporter.progress = std::make_unique<RunProgress>(mode, options.mode, preview ? &*preview : nullptr);
   const gemvjit_status status = run_mode(context.get(), list, reporter);
@@ -365,6 +370,8 @@ int main(int argc, char** argv) {
     WarmupOptions options;
     if (const auto code = parse_warmup_options(argc, argv, options)) return *code;
     catch_interrupts();
+    // Who reads stderr or stdout no more, as head, ends no compile: stderr is not missed, stdout is told at the end.
+    ignore_broken_pipes();
     return run(options);
   });
 }

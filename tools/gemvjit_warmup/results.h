@@ -43,7 +43,7 @@ class Results {
   const KernelResult& add(const gemvjit_kernel_info& kernel);
   // A problem that failed before it had a kernel; ignored where a kernel of it is reported already.
   void add_failed_problem(std::size_t index, const gemvjit_problem& problem, gemvjit_status status, std::string error);
-  // Kernels that were not begun for want of time.
+  // Kernels of which nothing is told, for want of time or because the run was interrupted.
   void set_left(std::size_t left) { left_ = left; }
   // The order of the command line, whatever the order in which threads finished.
   void sort();

@@ -25,7 +25,7 @@ struct Preview {
   std::vector<KernelResult> kernels;  // with `from`
   Forecast forecast;
 };
-// `context` is one of its own, so that the look is not counted among what the run does.
+// By gemvjit_check, which changes nothing of what the run then finds, counts and says.
 Preview look_ahead(gemvjit_context* context, const ProblemList& list, int jobs);
 // A table by family and target, and the forecast, as wide as the stream.
 std::string preview_text(const Preview& preview, const StreamStyle& style);

@@ -95,6 +95,7 @@ int run_worker(int argc, char** argv) {
   }
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);
   if (!bind_to_parent(settings.parent)) return 1;
   ::dup2(STDERR_FILENO, STDOUT_FILENO);  // stdout is for the parent's result alone
   if (settings.memory_mb > 0) {

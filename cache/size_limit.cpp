@@ -309,7 +309,7 @@ bool is_version_name(std::string_view name) {
 // Other versions' entries have no part in the total of this one's.
 void collect_other_versions(const std::string& root, const CollectRequest& request, Collected& result) {
   for (const CachedFile& file : scan_other_versions(root)) {
-    const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
+    const bool is_asked_for = request.archs.empty() || request.archs.contains(file.arch);
     const bool is_due = request.max_age_seconds ? request.now - file.last_used > *request.max_age_seconds
                                                 : !request.max_bytes.has_value();
     if (!is_asked_for || !is_due) continue;
@@ -345,10 +345,10 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   std::uint64_t total = bytes_of(files);
   Collected result;
   for (const CachedFile& file : files) {
-    const bool is_asked_for = request.arch.empty() || file.arch == request.arch;
+    const bool is_asked_for = request.archs.empty() || request.archs.contains(file.arch);
     const bool is_old = request.max_age_seconds && request.now - file.last_used > *request.max_age_seconds;
     const bool is_too_much = request.max_bytes && total > *request.max_bytes;
-    const bool only_arch = !request.arch.empty() && !request.max_age_seconds && !request.max_bytes &&
+    const bool only_arch = !request.archs.empty() && !request.max_age_seconds && !request.max_bytes &&
                            !request.other_versions && !request.is_unwanted;
     const bool is_unwanted = request.is_unwanted && request.is_unwanted(file);
     bool removed = is_asked_for && (is_old || is_too_much || only_arch || is_unwanted);

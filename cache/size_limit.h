@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ std::vector<CachedFile> scan_other_versions(const std::string& root);
 struct CollectRequest {
   std::optional<std::uint64_t> max_bytes;  // keep the most recently used that fit
   std::optional<std::int64_t> max_age_seconds;
-  std::string arch;  // only entries of this target; "": of all
+  std::set<std::string> archs;  // only entries of these targets; empty: of all
   // Also the entries' files of other format versions (<root>/v<number>, not this one's), which are otherwise left to
   // the versions that made them: with an age those not used for so long; without, and without a size, all of them.
   bool other_versions = false;

@@ -10,8 +10,11 @@
 #   --root DIR    the root file system to bake into; an empty folder does, too: the tools' own libraries are copied
 #   --nvrtc FILE  libnvrtc.so.*, its builtins beside it; found by `gemvjit-cache doctor` if not given
 #
-# Needs root (chroot, mount). Exit 0 if every kernel of the plan is in the image and the check says so.
+# Needs root (chroot, mount). Exit 0 if every kernel of the plan is in the image and the check says so; 2 for wrong use or a
+# plan that is none, and then nothing was written.
 set -euo pipefail
+# What this script makes is for all to read, whatever the caller's umask.
+umask 022
 
 LAYER=/opt/gemvjit/kernels.gjb # what a node names in GEMVJIT_CACHE_RO
 BIN='' PLAN='' ROOT='' NVRTC=''
@@ -20,17 +23,32 @@ fail() {
   say "error: $*"
   exit 1
 }
+wrong_use() {
+  say "error: $*; see --help"
+  exit 2
+}
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    --bin) BIN=${2:?} ;;
-    --plan) PLAN=${2:?} ;;
-    --root) ROOT=${2:?} ;;
-    --nvrtc) NVRTC=${2:?} ;;
-    *) fail "unknown argument $1; the usage stands at the top of this file" ;;
+    --bin | --plan | --root | --nvrtc) [ -n "${2:-}" ] || wrong_use "$1 needs a value" ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *) wrong_use "unknown argument $1" ;;
   esac
-  shift 2 || fail "$1 needs a value"
+  case $1 in
+    --bin) BIN=$2 ;;
+    --plan) PLAN=$2 ;;
+    --root) ROOT=$2 ;;
+    --nvrtc) NVRTC=$2 ;;
+  esac
+  shift 2
 done
-[ -n "$BIN" ] && [ -n "$PLAN" ] && [ -n "$ROOT" ] || fail "--bin, --plan and --root are needed"
+[ -n "$BIN" ] && [ -n "$PLAN" ] && [ -n "$ROOT" ] || wrong_use "--bin, --plan and --root are needed"
+for tool in gemvjit-warmup gemvjit-cache; do
+  [ -x "$BIN/$tool" ] || fail "no $tool in $BIN"
+done
 [ "$(id -u)" = 0 ] || fail "chroot and mount need root"
 [ -f "$PLAN" ] || fail "no plan $PLAN"
 if [ -z "$NVRTC" ]; then
@@ -38,11 +56,14 @@ if [ -z "$NVRTC" ]; then
   NVRTC=$({ "$BIN/gemvjit-cache" doctor --json || true; } | sed -n 's/.*"path": *"\([^"]*libnvrtc[^"]*\)".*/\1/p' | head -n 1)
 fi
 [ -f "$NVRTC" ] || fail "no NVRTC found; name one with --nvrtc"
+# Before anything is written: a plan that this version cannot bake has the tool's own message and exit code.
+env -i PATH="$PATH" GEMVJIT_CONFIG=none "$BIN/gemvjit-warmup" --plan "$PLAN" --dry-run -q \
+  --cache-dir "${TMPDIR:-/tmp}/gemvjit-bake-none.$$" >/dev/null
+
 mkdir -p "$ROOT"
 ROOT=$(cd "$ROOT" && pwd)
+[ $((0$(stat -c %a "$ROOT") & 5)) = 5 ] || fail "$ROOT is closed to other users, as the image's would be (chmod 755)"
 
-# Folders that this script makes are for all to read, whatever the umask.
-umask 022
 install -d "$ROOT/usr/bin" "$ROOT/opt/gemvjit" "$ROOT/tmp"
 # copy_libraries_of FILE: what the loader needs for it, where the root has none of that path.
 copy_libraries_of() {

@@ -293,7 +293,8 @@ GEMVJIT_API gemvjit_status gemvjit_check_keys(gemvjit_context* context, const ch
 /* ------------------------------------------------------------------------------------------------ launches ------ */
 /* On success a launch is in the stream. It takes no lock, allocates nothing, reads no environment, opens no file, logs
  * nothing, and may be captured into a graph. The kernel must have been warmed for this context's device (NOT_READY
- * otherwise; see gemvjit_miss_policy), and a context of that device must be current to the thread.
+ * otherwise; see gemvjit_miss_policy), a CUDA context of that device must be current to the thread, and the stream must
+ * be that device's: the driver takes a stream of another device without a word, and the launch goes wrong there.
  *
  * M = 0 succeeds without a launch, once the other arguments are found valid; x and out may then be null. M > 32 is
  * M_NOT_COVERED, and so is an M that no warmed nt of the shape covers. The smallest warmed nt that covers M is used; a

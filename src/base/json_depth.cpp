@@ -21,4 +21,10 @@ bool json_nests_deeper_than(std::string_view text, int levels) {
   return false;
 }
 
+std::string json_error_text(std::string_view what) {
+  const std::size_t end = what.find("] ");
+  if (what.starts_with("[json.exception.") && end != std::string_view::npos) what.remove_prefix(end + 2);
+  return std::string(what);
+}
+
 }  // namespace gemvjit

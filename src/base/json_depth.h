@@ -4,6 +4,7 @@
 // Pure, without recursion and memory of its own; any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace gemvjit {
@@ -14,5 +15,10 @@ inline constexpr int kMaxJsonLevels = 64;
 // Whether some object or list of `text` is within `levels` others or more. Text that is no JSON is judged up to where a
 // parser gives up, and may be judged too deep for what follows.
 bool json_nests_deeper_than(std::string_view text, int levels);
+
+// What an exception of nlohmann::json says, without the name it has inside the program
+// ("[json.exception.type_error.302]
+// ") in front; other text as it is.
+std::string json_error_text(std::string_view what);
 
 }  // namespace gemvjit

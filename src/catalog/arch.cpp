@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace gemvjit {
@@ -33,13 +34,10 @@ constexpr Row kRows[] = {
 
 // Which NVRTC builds for a target: the release history of the PTX ISA (which names the CUDA release of each version and
 // its targets), and of NVRTC 12.8 to 13.5 their own nvrtcGetSupportedArchs. 0.0: none does.
-struct Version {
-  int major = 0, minor = 0;
-};
 struct NvrtcRow {
   int sm;
-  Version first, first_a, first_f;
-  Version last = {};  // 0.0: newer ones do, too
+  NvrtcVersion first, first_a, first_f;
+  NvrtcVersion last = {};  // 0.0: newer ones do, too
   int new_name = 0;
 };
 constexpr NvrtcRow kNvrtcRows[] = {
@@ -101,15 +99,30 @@ std::vector<Arch> possible_targets(int major, int minor) {
 std::string nvrtc_that_builds(const Arch& arch) {
   for (const NvrtcRow& row : kNvrtcRows) {
     if (row.sm != arch.sm) continue;
-    const Version& first = arch.suffix == 'a' ? row.first_a : arch.suffix == 'f' ? row.first_f : row.first;
+    NvrtcVersion first = arch.suffix == 'a' ? row.first_a : arch.suffix == 'f' ? row.first_f : row.first;
     if (first.major == 0) return fmt::format("no NVRTC builds for {}", arch.text());
+    first = std::max(first, kOldestNvrtc);
     if (row.last.major == 0) {
       return fmt::format("NVRTC {}.{} and newer build for {}", first.major, first.minor, arch.text());
     }
-    return fmt::format("NVRTC {}.{} to {}.{} build for {}; newer ones call the chip sm_{}", first.major, first.minor,
-                       row.last.major, row.last.minor, arch.text(), row.new_name);
+    const std::string versions = first < row.last ? fmt::format("NVRTC {}.{} to {}.{} build", first.major, first.minor,
+                                                                row.last.major, row.last.minor)
+                                                  : fmt::format("NVRTC {}.{} builds", row.last.major, row.last.minor);
+    return fmt::format("{} for {}; newer ones call the chip sm_{}", versions, arch.text(), row.new_name);
   }
   return "";
+}
+
+std::string doubt_of(const Arch& arch) {
+  for (const NvrtcRow& row : kNvrtcRows) {
+    if (row.sm != arch.sm) continue;
+    const NvrtcVersion& first = arch.suffix == 'a' ? row.first_a : arch.suffix == 'f' ? row.first_f : row.first;
+    return first.major == 0 || row.last.major != 0 ? nvrtc_that_builds(arch) : "";
+  }
+  // Older ones than the first are refused, with a reason of their own.
+  if (arch.sm < kRows[0].sm) return "";
+  return fmt::format("no target {} is known to this version; whether an NVRTC builds for it shows when it compiles",
+                     arch.text());
 }
 
 std::vector<int> known_sms() {

@@ -33,8 +33,18 @@ std::vector<Arch> targets_for_device(int major, int minor);
 // older device has the plain target only, and a family with sm_100.
 std::vector<Arch> possible_targets(int major, int minor);
 
-// "NVRTC 13.4 and newer build for sm_107a"; "" for a target that this version knows nothing of.
+// The oldest NVRTC that is taken at all; src/cuda refuses older ones.
+struct NvrtcVersion {
+  int major = 0, minor = 0;
+  auto operator<=>(const NvrtcVersion&) const = default;
+};
+inline constexpr NvrtcVersion kOldestNvrtc{12, 9};
+
+// "NVRTC 13.4 and newer build for sm_107a", never one older than kOldestNvrtc; "" for a target that this version knows
+// nothing of.
 std::string nvrtc_that_builds(const Arch& arch);
+// What to say of a target that cannot be had, or that this version does not know: "" for one that some NVRTC builds.
+std::string doubt_of(const Arch& arch);
 
 // The numbers of the chips that this version has facts of.
 std::vector<int> known_sms();

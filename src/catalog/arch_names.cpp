@@ -77,7 +77,8 @@ Result<NamedTargets> parse_targets(std::string_view text) {
   }
   const Arch arch = parse_number(lower);
   if (arch.sm == 0) return unknown(text);
-  NamedTargets named{{arch}, ""};
+  NamedTargets named{{arch}, doubt_of(arch)};
+  if (!named.note.empty()) return named;
   const std::vector<Arch> first = possible_targets(arch.sm / 10, arch.sm % 10);
   if (arch.suffix == 0 && !first.empty() && first.front() != arch) {
     named.note = fmt::format("{} is the plain target; a device of {}.{} looks for {} first", arch.text(), arch.sm / 10,

@@ -21,8 +21,6 @@ struct NvrtcProbes {
 
 namespace {
 
-constexpr std::pair<int, int> oldest_version{12, 9};
-
 struct Probe {
   nvrtcResult result = NVRTC_SUCCESS;
   std::string log;
@@ -120,9 +118,9 @@ Status fill_table(void* handle, NvrtcApi& api) {
   api.nvrtcVersion = reinterpret_cast<decltype(api.nvrtcVersion)>(dlsym(handle, "nvrtcVersion"));
   if (api.nvrtcVersion == nullptr) return unusable("it lacks nvrtcVersion, so it is no NVRTC");
   if (api.nvrtcVersion(&api.major, &api.minor) != NVRTC_SUCCESS) return unusable("nvrtcVersion failed");
-  if (std::pair(api.major, api.minor) < oldest_version) {
-    return unusable(fmt::format("its version is {}.{}, older than {}.{}", api.major, api.minor, oldest_version.first,
-                                oldest_version.second));
+  if (std::pair(api.major, api.minor) < oldest_nvrtc) {
+    return unusable(fmt::format("its version is {}.{}, older than {}.{}", api.major, api.minor, oldest_nvrtc.first,
+                                oldest_nvrtc.second));
   }
 #define X(name)                                                          \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(handle, #name)); \
@@ -197,7 +195,7 @@ Result<std::shared_ptr<const NvrtcApi>> load_nvrtc(const NvrtcSearch& search, in
       StatusCode::no_compiler,
       fmt::format("NVRTC {}.{} or newer{} is needed to {}, and none was found. Tried:{}\nInstall the pip package "
                   "nvidia-cuda-nvrtc or a CUDA toolkit, or name a libnvrtc (file or folder) in GEMVJIT_NVRTC",
-                  oldest_version.first, oldest_version.second, wanted, purpose, tried));
+                  oldest_nvrtc.first, oldest_nvrtc.second, wanted, purpose, tried));
 }
 
 }  // namespace gemvjit::cuda

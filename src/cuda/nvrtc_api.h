@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/status.h"
@@ -41,6 +42,9 @@ struct NvrtcSearch {
   std::string toolkits_parent = "/usr/local";  // the folder that holds cuda, cuda-13.0 and so on
 };
 NvrtcSearch nvrtc_search_from_environment();
+
+inline constexpr std::pair<int, int> oldest_nvrtc{12,
+                                                  9};  // src/catalog/arch.h says the same; runtime holds them together
 
 // The first NVRTC of version 12.9 or newer in the search order that lists `sm` (0: any) and whose libnvrtc-builtins
 // works. no_compiler names every file tried, with its reason, and what it was needed for (`purpose`, as in "needed to

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include "src/catalog/arch.h"
+#include "src/cuda/nvrtc_api.h"
 
 namespace gemvjit {
 
 namespace {
+
+// What is refused as too old, and what messages name: two rooms that do not see each other.
+static_assert(cuda::oldest_nvrtc == std::pair(kOldestNvrtc.major, kOldestNvrtc.minor));
 
 std::string list_targets(const Compiler& compiler) {
   std::string text;

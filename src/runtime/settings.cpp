@@ -11,6 +11,8 @@
 
 #include "src/base/files.h"
 #include "src/base/json_depth.h"
+#include "src/base/suggestion.h"
+#include "src/base/unique_keys.h"
 
 namespace gemvjit {
 namespace {
@@ -35,15 +37,16 @@ Status check_owner(const std::string& path, const struct stat& info, bool of_roo
   return Status::ok();
 }
 
-// A setting as its variable would say it; nothing for what no variable can say.
-std::optional<std::string> text_of(const nlohmann::json& value) {
+// A setting as its variable would say it; nothing for what no variable can say. A list is what options of several paths
+// may be.
+std::optional<std::string> text_of(const nlohmann::json& value, bool may_be_list) {
   if (value.is_string()) {
     std::string text = value.get<std::string>();
     if (text.find('\0') != std::string::npos) return std::nullopt;
     return text;
   }
   if (value.is_number_unsigned()) return std::to_string(value.get<std::uint64_t>());
-  if (!value.is_array()) return std::nullopt;
+  if (!value.is_array() || !may_be_list) return std::nullopt;
   std::string joined;
   for (const nlohmann::json& part : value) {
     if (!part.is_string() || part.get_ref<const std::string&>().find(':') != std::string::npos) return std::nullopt;
@@ -59,16 +62,34 @@ const OptionRow* find_row(const std::string& name) {
   return nullptr;
 }
 
+std::vector<std::string> file_options() {
+  std::vector<std::string> names;
+  for (const OptionRow& row : option_rows()) {
+    if (row.variable[0] != '\0') names.emplace_back(row.name);
+  }
+  return names;
+}
+
 Result<nlohmann::json> parse(const std::string& path, const Bytes& bytes) {
   const auto refuse = [&](const std::string& why) {
     return Status(StatusCode::invalid_argument, fmt::format("{}: {}", path, why));
   };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (json_nests_deeper_than(text, kMaxJsonLevels)) return refuse("nested too deep");
-  nlohmann::json object = nlohmann::json::parse(text, nullptr, false, true);
-  if (object.is_discarded()) return refuse("no JSON");
-  if (!object.is_object()) return refuse("not a JSON object of options");
-  return object;
+  UniqueKeys keys;
+  const auto on_event = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    keys.on_event(event, value);
+    return true;
+  };
+  try {
+    nlohmann::json object = nlohmann::json::parse(text, on_event, true, true);
+    if (!object.is_object()) return refuse("not a JSON object of options");
+    return object;
+  } catch (const KeyTwice& twice) {
+    return refuse(fmt::format("\"{}\" is there twice", twice.key));
+  } catch (const nlohmann::json::exception& error) {  // says the line
+    return refuse("no JSON: " + json_error_text(error.what()));
+  }
 }
 
 }  // namespace
@@ -93,23 +114,20 @@ Status Settings::add_file(const std::string& path, bool must_exist, bool of_root
   for (const auto& [name, value] : object.items()) {
     const OptionRow* row = find_row(name);
     if (row == nullptr) {
-      return {StatusCode::invalid_argument, fmt::format("{}: there is no option \"{}\"", path, name)};
+      return {StatusCode::invalid_argument,
+              fmt::format("{}: there is no option \"{}\"{}", path, name, did_you_mean(name, file_options()))};
     }
     if (value.is_null()) continue;
-    const auto text = text_of(value);
-    if (!text) {
-      return {StatusCode::invalid_argument,
-              fmt::format("{}: {} {} is not accepted: {}", path, name, value.dump(), row->text)};
+    const auto text = text_of(value, row->name == std::string_view("cache_ro"));
+    // What a value may be, the one place knows that also reads it; its message would name the variable.
+    const auto alone = [&](const char* variable) -> std::optional<std::string> {
+      return text && std::string_view(variable) == row->variable ? text : std::nullopt;
+    };
+    if (!text || !resolve_options({}, alone)) {
+      const std::string shown = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return {StatusCode::invalid_argument, fmt::format("{}: {} {} is not accepted: {}", path, name, shown, row->text)};
     }
     found[row->variable] = *text;
-  }
-  // What a value may be, the one place knows that also reads it.
-  const auto alone = [&](const char* variable) -> std::optional<std::string> {
-    const auto it = found.find(variable);
-    return it == found.end() ? std::nullopt : std::optional<std::string>(it->second);
-  };
-  if (const auto resolved = resolve_options({}, alone); !resolved) {
-    return {resolved.status().code(), fmt::format("{}: {}", path, resolved.status().message())};
   }
   for (auto& [variable, text] : found) values_->try_emplace(variable, Value{std::move(text), path});
   files_.push_back(path);

@@ -37,7 +37,7 @@ T field(const json& object, const std::string& place, const char* name) {
   try {
     return object.at(name).get<T>();
   } catch (const json::exception& e) {
-    fail(place, fmt::format("\"{}\": {}", name, e.what()));
+    fail(place, fmt::format("\"{}\": {}", name, json_error_text(e.what())));
   }
 }
 
@@ -316,7 +316,7 @@ Result<TableData> parse_table(const std::string& name, std::string_view text) {
     }
     return parse_document(name, json::parse(text));
   } catch (const std::exception& e) {
-    return Status(StatusCode::invalid_argument, fmt::format("tuning table {}: {}", name, e.what()));
+    return Status(StatusCode::invalid_argument, fmt::format("tuning table {}: {}", name, json_error_text(e.what())));
   }
 }
 

@@ -126,7 +126,7 @@ TEST_F(OtherVersions, AskedByAgeTheOldOnesGo) {
   EXPECT_EQ(would->removed.size(), 2u);
   EXPECT_EQ(snapshot(), before);
   CollectRequest of_target = request(30 * day, true);
-  of_target.arch = "sm_120a";
+  of_target.archs = {"sm_120a"};
   ASSERT_TRUE(collect_garbage(root, of_target));
   EXPECT_EQ(snapshot(), before) << "that of sm_120a was used a day ago";
   const auto collected = collect_garbage(root, request(30 * day, true));

@@ -260,7 +260,7 @@ TEST_F(SizeLimitTest, CollectsByAgeSizeAndTarget) {
   EXPECT_THAT(collect_garbage(root_, request)->removed, SizeIs(2));
   EXPECT_THAT(*scan_cache(root_), SizeIs(4));
   CollectRequest by_arch;
-  by_arch.arch = "sm_120a";
+  by_arch.archs = {"sm_120a"};
   EXPECT_THAT(collect_garbage(root_, by_arch)->removed, SizeIs(2));
   CollectRequest by_size;
   by_size.max_bytes = kPayload + 2000;

@@ -33,6 +33,18 @@ TEST(ArchNames, EachUsualSpellingOfANumberIsJustThatTarget) {
   EXPECT_EQ(parse_targets("8.0")->note, "") << "there is no other target for it";
 }
 
+TEST(ArchNames, ATargetThatCannotBeHadIsDoubted) {
+  EXPECT_EQ(parse_targets("sm_90f")->note, "no NVRTC builds for sm_90f");
+  EXPECT_EQ(parse_targets("8.9a")->note, "no NVRTC builds for sm_89a");
+  EXPECT_THAT(parse_targets("sm_101a")->note, HasSubstr("call the chip sm_110"));
+  for (const char* text : {"sm_999", "sm_999f", "sm_81"}) {
+    EXPECT_THAT(parse_targets(text)->note, HasSubstr("is known to this version")) << text;
+    EXPECT_THAT(parse_targets(text)->note, testing::Not(HasSubstr("looks for"))) << text;
+  }
+  for (const Arch& arch : tested_archs()) EXPECT_EQ(doubt_of(arch), "") << arch.text();
+  EXPECT_EQ(doubt_of({107, 'f'}), "") << "an NVRTC builds for it, whatever else is known";
+}
+
 TEST(ArchNames, GenerationsAreWhatTheirDevicesLookForFirst) {
   EXPECT_THAT(targets("hopper"), ElementsAre(Arch{90, 'a'}));
   EXPECT_THAT(targets("Ada"), ElementsAre(Arch{89, 0}));

@@ -8,6 +8,7 @@ namespace gemvjit {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // What nvrtcGetSupportedArchs of these versions returns.
 const std::vector<int> k12_9 = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121};
@@ -96,7 +97,14 @@ TEST(NvrtcThatBuilds, NamesVersions) {
   EXPECT_EQ(nvrtc_that_builds({107, 'a'}), "NVRTC 13.4 and newer build for sm_107a");
   EXPECT_EQ(nvrtc_that_builds({100, 'f'}), "NVRTC 12.9 and newer build for sm_100f");
   EXPECT_EQ(nvrtc_that_builds({90, 'f'}), "no NVRTC builds for sm_90f");
-  EXPECT_THAT(nvrtc_that_builds({101, 'a'}), HasSubstr("newer ones call the chip sm_110"));
+  EXPECT_EQ(nvrtc_that_builds({101, 'a'}), "NVRTC 12.9 builds for sm_101a; newer ones call the chip sm_110");
+  for (const int sm : known_sms()) {
+    for (const char suffix : {'\0', 'a', 'f'}) {
+      const std::string text = nvrtc_that_builds({sm, suffix});
+      for (const char* old : {"NVRTC 11.", "NVRTC 12.0", "NVRTC 12.8"}) EXPECT_THAT(text, Not(HasSubstr(old)));
+    }
+  }
+  EXPECT_EQ(nvrtc_that_builds({80, 0}), "NVRTC 12.9 and newer build for sm_80");
   EXPECT_EQ(nvrtc_that_builds({999, 0}), "");
 }
 

@@ -95,10 +95,33 @@ class Image(Recipe):
         broken.write_text("{}")
         root = self.folder / "root"
         self.assertNotEqual(self.bake(broken, root).returncode, 0)
-        self.assertFalse((root / "opt/gemvjit/kernels.gjb").exists())
-        self.assertFalse((root / "tmp/gemvjit-bake").exists())
+        self.assertFalse(root.exists(), "nothing is written for a plan that cannot be baked")
         self.assertNotEqual(self.bake(self.folder / "absent.json", root).returncode, 0)
         self.assertNotEqual(self.bake(self.plan(), root, "--nvrtc", "/none").returncode, 0)
+
+
+    def test_a_private_umask_is_no_matter(self):
+        baked = run(["sh", "-c", 'umask 077 && exec "$@"', "sh", ROOT / "examples/image/bake.sh", "--bin", BIN, "--plan",
+                     self.plan(), "--root", self.folder / "root"])
+        self.assertEqual(baked.returncode, 0, baked.stderr)
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o700)
+        refused = self.bake(self.plan(), closed)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("closed to other users", refused.stderr)
+        self.assertEqual(list(closed.iterdir()), [])
+
+    def test_wrong_use_is_told(self):
+        script = ROOT / "examples/image/bake.sh"
+        for arguments, message in ((["--bin"], "--bin needs a value"), (["--bin", ""], "--bin needs a value"),
+                                   (["--bim", "x"], "unknown argument --bim"), ([], "--bin, --plan and --root are needed")):
+            done = run([script, *arguments])
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"bake: error: {message}", done.stderr)
+        helped = run([script, "--help"])
+        self.assertEqual(helped.returncode, 0)
+        self.assertIn("--nvrtc FILE", helped.stdout)
+        self.assertNotIn("set -e", helped.stdout)
 
 
 class Systemd(Recipe):

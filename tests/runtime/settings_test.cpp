@@ -87,7 +87,12 @@ TEST_F(SettingsTest, ListsOfPathsAndNumbers) {
 }
 
 TEST_F(SettingsTest, WhatMeansNothingIsRefusedWithTheFile) {
-  expect_refused("", "no JSON");
+  expect_refused("", "no JSON: parse error at line 1");
+  expect_refused("{\n  \"cache_dir\": \"/a\"\n  \"log_level\": \"debug\"\n}", "parse error at line 3");
+  expect_refused(R"({"cache_dir": "/a", "cache_dir": "/b"})", "\"cache_dir\" is there twice");
+  expect_refused(R"({"cache_dirr": "/x"})", "did you mean cache_dir?");
+  expect_refused(R"({"cache_dir": ["/a", "/b"]})", "cache_dir [\"/a\",\"/b\"] is not accepted");
+  expect_refused(R"({"log_level": ["debug"]})", "log_level [\"debug\"] is not accepted");
   expect_refused("[]", "not a JSON object");
   expect_refused(std::string(100, '['), "nested too deep");
   expect_refused(R"({"cache_dirs": "/x"})", "no option");
@@ -99,7 +104,9 @@ TEST_F(SettingsTest, WhatMeansNothingIsRefusedWithTheFile) {
   expect_refused(R"({"compile_threads": -3})", "not accepted");
   expect_refused(R"({"compile_threads": 1.5})", "not accepted");
   expect_refused(R"({"compile_threads": 1000})", "not accepted");
-  expect_refused(R"({"log_level": "loud"})", "not accepted");
+  expect_refused(R"({"log_level": "loud"})", "log_level \"loud\" is not accepted: debug, info");
+  EXPECT_THAT(read().status().message(), testing::Not(HasSubstr("GEMVJIT_LOG"))) << "a variable that nobody set";
+  EXPECT_THAT(read().status().message(), testing::Not(HasSubstr("json.exception")));
   expect_refused(R"({"cache_signatures": "some"})", "not accepted");
 }
 

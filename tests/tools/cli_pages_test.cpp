@@ -1,5 +1,6 @@
 // Manual pages and completions: as the build makes them, for the tools as they are.
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -100,6 +101,67 @@ TEST(CliPages, EveryOptionOfTheHelpIsInTheManPage) {
   const std::string config = read_text(kShare + "man/man5/gemvjit-config.5");
   EXPECT_TRUE(contains(config, "GEMVJIT_CACHE_DIR"));
   EXPECT_TRUE(contains(config, "cache_signatures"));
+}
+
+// Cells of the table under "Exit codes", without what markdown needs: code -> tool -> words.
+std::map<std::string, std::map<std::string, std::string>> documented_exit_codes() {
+  std::istringstream lines(read_text(std::string(GEMVJIT_SOURCE_DIR) + "/docs/tools.md"));
+  std::map<std::string, std::map<std::string, std::string>> rows;
+  std::vector<std::string> titles;
+  bool is_there = false;
+  for (std::string line; std::getline(lines, line);) {
+    is_there = (is_there || line == "## Exit codes") && (titles.empty() || line.starts_with('|'));
+    if (!is_there || !line.starts_with("| ")) continue;
+    std::vector<std::string> cells;
+    std::string cell;
+    for (std::size_t i = 1; i < line.size(); ++i) {
+      if (line[i] == '|' && line[i - 1] != '\\') {
+        const std::size_t begin = cell.find_first_not_of(' '), end = cell.find_last_not_of(' ');
+        cells.push_back(begin == std::string::npos ? "" : cell.substr(begin, end - begin + 1));
+        cell.clear();
+      } else if (line[i] != '`' && !(line[i] == '\\' && line[i + 1] == '|')) {
+        cell += line[i];
+      }
+    }
+    if (titles.empty()) {
+      titles = cells;
+      continue;
+    }
+    for (std::size_t i = 1; i < cells.size(); ++i) {
+      if (!cells[i].empty()) rows[cells[0]][titles[i]] = cells[i];
+    }
+  }
+  return rows;
+}
+
+std::string one_line(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
+
+TEST(CliPages, ExitCodesAreTheSameInHelpPageAndDocument) {
+  const auto documented = documented_exit_codes();
+  ASSERT_GE(documented.size(), 9u);
+  for (const std::string tool : {"gemvjit-warmup", "gemvjit-cache", "gemvjit-verify"}) {
+    const std::string help = run_program({tool_path(tool), "--help"}).out;
+    std::string expected = "Exit codes:";
+    const std::string page = one_line(without_roff_minus(read_text(man_path(tool))));
+    for (const int code : {0, 2, 3, 4, 5, 6, 7, 9, 10, 130}) {
+      const auto row = documented.find(std::to_string(code));
+      ASSERT_NE(row, documented.end()) << code;
+      if (!row->second.contains(tool)) continue;
+      expected += " " + row->first + " " + row->second.at(tool);
+      EXPECT_TRUE(contains(page, ".TP .B " + row->first + " " + row->second.at(tool).substr(0, 12))) << tool << code;
+    }
+    EXPECT_TRUE(contains(one_line(help), expected + " Examples:")) << tool << "\n" << help << "\n" << expected;
+  }
+}
+
+TEST(CliPages, HelpShowsNoInternals) {
+  for (const std::string& tool : kTools) {
+    const std::string help = run_program({tool_path(tool), "--help"}).out;
+    for (const char* internal : {"{", "}", "(default:"}) EXPECT_FALSE(contains(help, internal)) << tool << internal;
+    const ProgramOutput dumped = run_program({tool_path(tool), "--dump-cli", "nonsense"});
+    EXPECT_EQ(dumped.exit_code, 2);
+    EXPECT_TRUE(contains(dumped.err, "accepted: man, bash, zsh, fish")) << dumped.err;
+  }
 }
 
 TEST(CliPages, BashCompletesOptionsValuesAndCommands) {

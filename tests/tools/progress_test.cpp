@@ -54,6 +54,19 @@ TEST(Progress, TheLineFitsEveryWidth) {
   EXPECT_EQ(medium.find(state.last), std::string::npos);
   EXPECT_TRUE(medium.ends_with("sm_90a")) << "the middle is left out, not the end";
   EXPECT_EQ(progress_line(state, 50), progress_text(state)) << "no bar, no key";
+  // Whole parts only: never a bare "ETA", and no part of a number.
+  for (const bool by_rate : {true, false}) {
+    ProgressState narrow = state;
+    narrow.by_rate = by_rate;
+    narrow.left = 42;
+    for (std::size_t columns = 20; columns < 200; ++columns) {
+      const std::string line = progress_line(narrow, columns);
+      const std::size_t at = line.find("ETA");
+      EXPECT_TRUE(at == std::string::npos || line.substr(at).starts_with("ETA 42")) << columns << line;
+      EXPECT_NE(line.find("12/96 kernels"), std::string::npos) << columns << line;
+    }
+    EXPECT_EQ(progress_line(narrow, 33).find("ETA 42"), 20u) << progress_line(narrow, 33);
+  }
 }
 
 struct Screen {

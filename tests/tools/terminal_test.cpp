@@ -90,6 +90,47 @@ TEST(Terminal, ATableIsPaintedAndNarrowedForATerminalOnly) {
   EXPECT_EQ(stripped, plain) << "colors take no room";
 }
 
+TEST(Terminal, ATableThatStillDoesNotFitLosesItsLastSpareColumns) {
+  Table table({Table::Column{.title = "KEY", .can_shorten = true},
+               Table::Column{.title = "SPARE", .can_drop = true},
+               {"KEPT"},
+               Table::Column{.title = "LAST", .can_drop = true}});
+  table.add_row({"n4096-k14336-nt1-f0000410208848021-sm_90a", "spare", "kept", "last"});
+  const auto titles = [&](std::size_t columns) {
+    const std::string text = table.text({.is_terminal = true, .columns = columns});
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(titles(0).size(), 41u + 2 + 5 + 2 + 4 + 2 + 4);
+  EXPECT_EQ(titles(35).size(), 35u) << "the key alone makes room";
+  EXPECT_EQ(titles(34), "KEY               SPARE  KEPT");
+  EXPECT_EQ(titles(28), "KEY               KEPT");
+}
+
+TEST(Terminal, CellsEscapeWhatWouldSteerIt) {
+  Table table({{"A"}, {"B"}});
+  table.add_row({"x\x1b[31m\ny\t", "back\\slash"});
+  EXPECT_EQ(table.text(), "A               B\nx\\x1b[31m\\ny\\t  back\\slash\n");
+}
+
+TEST(Terminal, WordsAreWrapped) {
+  EXPECT_EQ(wrap_words("one two three four\n", 0), "one two three four\n");
+  EXPECT_EQ(wrap_words("one two three four\n", 9), "one two\n  three\n  four\n");
+  EXPECT_EQ(wrap_words("averylongword a\nb", 5), "averylongword\n  a\nb");
+  EXPECT_EQ(wrap_words("", 5), "");
+}
+
+TEST(Terminal, NoCharacterIsCutInTwo) {
+  const std::string text = "\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc";
+  for (std::size_t columns = 5; columns < text.size(); ++columns) {
+    const std::string cut = shorten_middle(text, columns);
+    EXPECT_LE(cut.size(), columns);
+    const std::size_t dots = cut.find("...");
+    ASSERT_NE(dots, std::string::npos);
+    EXPECT_EQ(dots % 2, 0u) << cut;
+    EXPECT_EQ((cut.size() - dots - 3) % 2, 0u) << cut;
+  }
+}
+
 TEST(Suggestion, CountsEdits) {
   EXPECT_EQ(edit_distance("", ""), 0u);
   EXPECT_EQ(edit_distance("", "abc"), 3u);

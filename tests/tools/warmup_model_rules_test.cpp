@@ -1,5 +1,6 @@
 // gemvjit-warmup --model with --tp, --engine and --scan, on small made-up checkpoints. Nothing here compiles.
 #include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -274,7 +275,25 @@ TEST_F(ModelOfRules, UnequalGlobalScalesOfAMergedMatrixAreTold) {
   ASSERT_EQ(unequal.size(), 1u) << output.err;
   EXPECT_EQ(unequal[0]["layer"], "attn.qkv_proj");
   EXPECT_EQ(unequal[0]["ratio"], 2.0);
-  EXPECT_TRUE(contains(output.err, "mlp.gate_up_proj: 1 of 1 matrices have a global scale that is 0")) << output.err;
+  EXPECT_TRUE(contains(output.err, "NVFP4 matrices have a global scale that is 0, negative or no number"))
+      << output.err;
+}
+
+// Also of weights that nothing merges, and where no rules are asked for.
+TEST_F(ModelOfRules, AGlobalScaleOfNoUseIsToldOfAnyWeightWithAnyEngine) {
+  write_model(llama());
+  EXPECT_TRUE(model_of(plan({}))["unsound_global_scales"].empty());
+  const std::string module = "model.layers.0.mlp.down_proj";  // by itself in every engine
+  for (const float scale :
+       {0.f, -1.f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    bytes_[module + ".weight_scale_2"] = float_bytes(scale);
+    write_model(llama());
+    for (const char* engine : {"none", "vllm"}) {
+      const ProgramOutput output = plan({"--engine", engine});
+      EXPECT_EQ(model_of(output)["unsound_global_scales"], json::array({module})) << engine << scale;
+      EXPECT_TRUE(contains(output.err, "(first: " + module + ")")) << output.err;
+    }
+  }
 }
 
 // B124: E4M3 NaN among the scales.

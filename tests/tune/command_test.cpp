@@ -50,6 +50,26 @@ TEST(TuneCommand, RefusesWhatIsNoQuantity) {
   }
 }
 
+TEST(TuneCommand, TakesTargetsInAnySpelling) {
+  const auto list = [](const char* arch) {
+    return run({"--shape", "4096x4096", "--nt", "1", "--family", "nvfp4", "--list", "--arch", arch, "--sm-count", "132",
+                "--search", "quick", "--json"});
+  };
+  const std::string plain = list("sm_90a").out;
+  for (const char* arch : {"hopper", "9.0a", "90a", "Compute_90a"}) EXPECT_EQ(list(arch).out, plain) << arch;
+  EXPECT_THAT(list("blackwell").err, HasSubstr("a search is for one of them"));
+  EXPECT_THAT(list("hoper").err, HasSubstr("did you mean hopper?"));
+  EXPECT_THAT(list("sm_90f").err, HasSubstr("no NVRTC builds for sm_90f"));
+  EXPECT_EQ(list("native").exit_code, 2) << "a list asks no GPU";
+  for (const char* targets : {"hoper", "native"}) {
+    const auto predicted = run({"--predict", targets, "--sm-count", "148", "--from", "/no/table", "--output", "/no/x"});
+    EXPECT_EQ(predicted.exit_code, 2);
+    EXPECT_THAT(predicted.err, HasSubstr("--predict"));
+  }
+  const auto known = run({"--predict", "blackwell", "--sm-count", "148", "--from", "/no/table", "--output", "/no/x"});
+  EXPECT_THAT(known.err, HasSubstr("/no/table")) << "its targets are understood";
+}
+
 TEST(TuneCommand, ListsCandidatesWithoutADevice) {
   const auto output = run({"--shape", "4096x4096", "--nt", "1,4", "--family", "nvfp4", "--list", "--arch", "sm_90a",
                            "--sm-count", "132", "--search", "quick", "--json"});

@@ -10,10 +10,10 @@
 
 #include "src/base/files.h"
 #include "src/base/json_depth.h"
+#include "src/base/unique_keys.h"
 #include "src/compile/specialize.h"
 #include "tools/common/printable.h"
 #include "tools/common/regular_file.h"
-#include "tools/common/unique_keys.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -213,7 +213,7 @@ Result<Plan> parse_plan(std::string_view text) {
   } catch (const KeyTwice& twice) {
     return Status(StatusCode::invalid_argument, fmt::format("\"{}\" is there twice", printable(twice.key)));
   } catch (const json::exception& error) {  // quotes the text
-    return Status(StatusCode::invalid_argument, printable(error.what()));
+    return Status(StatusCode::invalid_argument, printable(json_error_text(error.what())));
   } catch (const std::exception& error) {
     return Status(StatusCode::invalid_argument, std::string(error.what()));
   }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "src/base/json_depth.h"
+#include "src/base/unique_keys.h"
 #include "tools/common/printable.h"
 #include "tools/common/regular_file.h"
-#include "tools/common/unique_keys.h"
 
 namespace gemvjit::tools {
 namespace {

@@ -6,16 +6,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gemvjit/gemvjit.h"
+#include "src/base/suggestion.h"
 #include "tools/common/cli_page.h"
 #include "tools/common/exit_codes.h"
 #include "tools/common/output.h"
-#include "src/base/suggestion.h"
 
 namespace gemvjit::tools {
 
@@ -45,6 +46,21 @@ inline CLI::Validator one_of(std::vector<std::string> words) {
 
 inline std::string joined_words(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, "|"));
+}
+
+// A check of the name of a file that is to be written.
+inline CLI::Validator file_to_write() {
+  return CLI::Validator(
+      [](const std::string& name) -> std::string {
+        return name == "-" ? "'-' is no name for stdout here: name a file, or ./- for one that is called so" : "";
+      },
+      "");
+}
+
+// A flag "--no-x" that switches off what is on. CLI11's own way, "!--no-x", shows "{false}" in the help.
+inline CLI::Option* add_off_flag(CLI::App& app, const std::string& name, bool& value, const std::string& text) {
+  return app.add_flag_function(
+      name, [&value](std::int64_t) { value = false; }, text);
 }
 
 // Options that every tool has. run_tool (output.h) looks for --color itself, so that also errors of the command line
@@ -117,7 +133,9 @@ inline std::optional<int> parse_command_line(CLI::App& app, int argc, char** arg
   if (argc == 3 && std::string_view(argv[1]) == "--dump-cli") {
     const std::string text = render_page(page_of(app), argv[2]);
     fmt::print("{}", text);
-    return text.empty() ? exit_usage : exit_done;
+    if (!text.empty()) return exit_done;
+    complain(fmt::format("--dump-cli {}: accepted: man, bash, zsh, fish; it is there for the build", argv[2]));
+    return exit_usage;
   }
   try {
     app.parse(argc, argv);

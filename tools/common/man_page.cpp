@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "tools/common/cli_page.h"
 
 namespace gemvjit::tools {
@@ -33,6 +35,23 @@ Footer split_footer(const std::string& text) {
   }
   footer.other = trimmed(rest);
   return footer;
+}
+
+// Lines that begin with a number are items, and those after them that do not go on with them; text without such lines
+// is a paragraph.
+std::string exit_status(const std::string& text) {
+  std::string roff;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t digits = line.find_first_not_of("0123456789");
+    if (digits > 0 && digits != std::string::npos && line[digits] == ' ') {
+      roff += ".TP\n.B " + line.substr(0, digits) + "\n";
+      line.erase(0, digits);
+    }
+    line.erase(0, line.find_first_not_of(' '));
+    roff += roff_text(line) + "\n";
+  }
+  return roff;
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -112,7 +131,7 @@ std::string man_page(const CliPage& page) {
   }
   const Footer footer = split_footer(page.footer);
   if (!footer.other.empty()) roff += ".SH NOTES\n" + roff_text(footer.other) + "\n";
-  if (!footer.exit_codes.empty()) roff += ".SH EXIT STATUS\n" + roff_text(footer.exit_codes) + "\n";
+  if (!footer.exit_codes.empty()) roff += ".SH EXIT STATUS\n" + exit_status(footer.exit_codes);
   if (!footer.examples.empty()) {
     roff += ".SH EXAMPLES\n";
     add_examples(footer.examples, roff);

@@ -13,6 +13,7 @@
 
 #include "tools/common/exit_codes.h"
 #include "tools/common/printable.h"
+#include "tools/common/table.h"
 #include "tools/common/terminal.h"
 
 namespace gemvjit::tools {
@@ -106,6 +107,17 @@ void say(std::string_view text) {
 void print_text(std::string_view text) {
   const std::string safe = printable_message(text);
   (void)std::fwrite(safe.data(), 1, safe.size(), stdout);  // run_tool says what could not be written
+}
+
+void print_table(const Table& table) {
+  const std::string text = table.text(style_of(STDOUT_FILENO));  // print_text() would show the escapes of colors
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print_state(std::string_view word, Paint color, std::string_view rest) {
+  const std::string shown = paint(printable_line(word), color, style_of(STDOUT_FILENO).color);
+  (void)std::fwrite(shown.data(), 1, shown.size(), stdout);
+  print_text(rest);
 }
 
 void complain(const std::string& message) {

@@ -12,7 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/common/terminal.h"
+
 namespace gemvjit::tools {
+
+class Table;
 
 // A tool's main: runs `body` and returns the process's exit code. `program` is the tool's name in front of its errors.
 // - An exception that leaves `body` is an error, exit_environment.
@@ -34,6 +38,11 @@ template <typename... Parts>
 void tell(fmt::format_string<Parts...> format, Parts&&... parts) {
   print_text(fmt::format(format, std::forward<Parts>(parts)...));
 }
+
+// A table, to stdout: in color and as narrow as stdout's style asks. Cells escape themselves.
+void print_table(const Table& table);
+// "DAMAGED path: why" with its first word in color, to stdout: a word of state, then the rest of the line, escaped.
+void print_state(std::string_view word, Paint color, std::string_view rest);
 
 // The one document of --json; bytes that are no UTF-8 (in a path) are replaced.
 void print_json(const nlohmann::ordered_json& document);

@@ -71,6 +71,12 @@ std::string printable_message(std::string_view text) {
   });
 }
 
+std::string printable_line(std::string_view text) {
+  return replace(text, [](std::uint32_t point, std::string_view bytes) {
+    return point == '\\' ? std::string(bytes) : escaped(point, bytes);
+  });
+}
+
 std::string valid_utf8(std::string_view text) {
   return replace(text, [](std::uint32_t, std::string_view bytes) { return std::string(bytes); });
 }

@@ -15,6 +15,9 @@ std::string printable(std::string_view text);
 // they are, and nothing is cut.
 std::string printable_message(std::string_view text);
 
+// The same where text is to stay on its line, such as a table's cell: newlines and tabs are escaped, too.
+std::string printable_line(std::string_view text);
+
 // Bytes that are no UTF-8 as \xff; all else as it is.
 std::string valid_utf8(std::string_view text);
 

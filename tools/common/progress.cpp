@@ -69,7 +69,15 @@ std::string progress_line(const ProgressState& state, std::size_t columns) {
   const std::string text = progress_text(state), bar = progress_bar(state.done, state.total, bar_cells) + " ";
   // The last column stays free: some terminals wrap as soon as it is written.
   const std::size_t room = std::max<std::size_t>(columns, 1) - 1;
-  if (text.size() >= room) return text.substr(0, room);
+  if (text.size() >= room) {
+    // Whole parts only: the time left is worth more than the time taken, and a bare "ETA" nothing.
+    const std::string count =
+        text.substr(0, text.find("%") == std::string::npos ? text.find("  ") : text.find("%") + 1);
+    const std::size_t last = text.rfind("  ");
+    const std::string left = last >= count.size() && last != std::string::npos ? text.substr(last) : "";
+    if (count.size() + left.size() <= room) return count + left;
+    return count.substr(0, room);
+  }
   std::string line = bar.size() + text.size() <= room ? bar + text : text;
   constexpr std::size_t least = 12;  // of a key; less tells nothing
   if (!state.last.empty() && line.size() + 2 + least <= room) {

@@ -14,7 +14,7 @@ Result<RegularFile> RegularFile::open(const std::string& path) {
   RegularFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);
   if (!file.file_.is_open()) {
     return Status(errno == ENOENT ? StatusCode::not_found : StatusCode::io_error,
-                  fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+                  fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   }
   struct stat info {};
   if (::fstat(file.file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) {

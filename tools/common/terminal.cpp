@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -77,8 +78,35 @@ std::string paint_prefix(std::string_view message, bool color) {
 std::string shorten_middle(std::string_view text, std::size_t columns) {
   if (columns == 0 || text.size() <= columns) return std::string(text);
   if (columns < 5) return std::string(text.substr(0, columns));
-  const std::size_t kept = columns - 3, front = (kept + 1) / 2;
-  return std::string(text.substr(0, front)) + "..." + std::string(text.substr(text.size() - (kept - front)));
+  const std::size_t kept = columns - 3;
+  std::size_t front = (kept + 1) / 2, back = text.size() - (kept - front);
+  const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xc0) == 0x80; };
+  while (front > 0 && is_inside(front)) --front;  // no character is cut in two
+  while (is_inside(back)) ++back;
+  return std::string(text.substr(0, front)) + "..." + std::string(text.substr(back));
+}
+
+std::string wrap_words(std::string_view text, std::size_t columns) {
+  if (columns == 0) return std::string(text);
+  std::string result;
+  std::size_t used = 0;  // of the line
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (used > 2 && used + word.size() > columns) {
+      if (result.ends_with(' ')) result.pop_back();
+      result += "\n  ";
+      used = 2;
+    }
+    result += word;
+    used += word.size();
+    if (end < text.size()) {
+      result += text[end];
+      used = text[end] == '\n' ? 0 : used + 1;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
 }
 
 }  // namespace gemvjit::tools

@@ -40,7 +40,11 @@ std::string paint(std::string_view text, Paint paint, bool color);
 // What a message begins with, "error:" or "warning:", also behind "gemvjit ", in its color.
 std::string paint_prefix(std::string_view message, bool color);
 
-// ASCII text of at most `columns`: "n4096-k4...-sm_90a". What is too long loses its middle; of fewer than 5 columns
+// Text broken at spaces into lines of at most `columns`, those after the first begun by two spaces; a longer word stays
+// whole. Lines that are there stay. 0: as it is.
+std::string wrap_words(std::string_view text, std::size_t columns);
+
+// Text of at most `columns` bytes: "n4096-k4...-sm_90a". What is too long loses its middle; of fewer than 5 columns
 // only the beginning is left. 0: as it is.
 std::string shorten_middle(std::string_view text, std::size_t columns);
 

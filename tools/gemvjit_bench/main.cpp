@@ -45,7 +45,7 @@ std::optional<int> parse(int argc, char** argv, BenchOptions& options) {
   CLI::App app("Time the kernels cold, in a CUDA graph chain, beside read ceilings measured in the same run.",
                "gemvjit-bench");
   app.set_version_flag("--version", gemvjit_version());
-  app.add_option("--shape", options.shapes, "NxK, or NxK:silu; repeatable (default: 14 shapes of common models)")
+  app.add_option("--shape", options.shapes, "NxK, or NxK:silu; repeatable; 14 shapes of common models if not said")
       ->type_name("SHAPE");
   app.add_option("--family", options.families, "nvfp4, bf16")
       ->type_name("nvfp4|bf16")
@@ -54,13 +54,13 @@ std::optional<int> parse(int argc, char** argv, BenchOptions& options) {
   app.add_option("--m", options.tokens, "numbers of tokens")->type_name("N")->delimiter(',')->check(CLI::Range(1, 32));
   app.add_option("--pdl", options.pdl, "on or off")->type_name("on|off")->check(one_of({"on", "off"}));
   app.add_option("--replays", options.replays, "of each graph")->type_name("N")->check(CLI::Range(3, 10000));
-  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)")
+  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache; as for gemvjit-warmup if not said")
                     ->type_name("DIR");
   app.add_flag("--warm", options.warm, "one copy of the weights, in L2 where it fits");
   app.add_flag("--chain", options.chain, "each op's x is the previous op's out, where the shape allows it");
-  app.add_flag("!--no-ceilings", options.ceilings, "time the kernels only");
-  app.add_flag("!--no-alternative", options.alternative, "do not time cuBLASLt");
-  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use (default: where NVRTC is looked for)")
+  add_off_flag(app, "--no-ceilings", options.ceilings, "time the kernels only");
+  add_off_flag(app, "--no-alternative", options.alternative, "do not time cuBLASLt");
+  app.add_option("--cublaslt", options.cublaslt, "the libcublasLt to use; looked for where NVRTC is if not said")
       ->type_name("FILE");
   app.add_flag("--json", options.json, "one JSON document on stdout");
   add_common_options(app);

@@ -16,18 +16,20 @@ struct CacheArguments {
   bool json = false;
   std::vector<std::string> selectors;  // show: one, rm, export: any number; a key's text or a digest's first digits
   bool all = false, damaged = false;   // rm
-  std::string max_bytes, max_age, gc_arch;  // gc: as typed
-  bool dry_run = false;                     // gc
-  bool other_versions = false;              // gc
-  std::string keep_plan;                    // gc: a plan's file
-  bool all_archs = false;                   // gc: also targets that the plan has nothing of
-  bool any_digest = false;                  // gc: keep the plan's keys of whatever kernel sources
-  bool deep = false, repair = false;        // verify
-  bool prometheus = false;                  // stats
-  bool origin = false;                      // config
-  std::string sign_key;                     // export, sign
-  std::string file, arch;                   // export, import: the bundle; export: a target, or "" for all; explain
-  bool silu = false, bf16 = false;          // explain of a shape
+  std::string max_bytes, max_age;      // gc: as typed
+  bool dry_run = false;                // gc
+  bool other_versions = false;         // gc
+  std::string keep_plan;               // gc: a plan's file
+  bool all_archs = false;              // gc: also targets that the plan has nothing of
+  bool any_digest = false;             // gc: keep the plan's keys of whatever kernel sources
+  bool deep = false, repair = false;   // verify
+  bool prometheus = false;             // stats
+  bool origin = false;                 // config
+  std::string sign_key;                // export, sign
+  std::string file;                    // export, import: the bundle
+  std::string arch;                    // gc, export, explain: as typed
+  std::vector<std::string> targets;    // gc, export: what `arch` stands for; empty: all
+  bool silu = false, bf16 = false;     // explain of a shape
   bool no_pdl = false, tuned_only = false;  // explain of a shape
   std::string cubin;                        // disasm: where to write the cubin instead
 };

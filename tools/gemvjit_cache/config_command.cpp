@@ -22,8 +22,8 @@ ExitCode show_config(const CacheArguments& arguments) {
     return exit_usage;
   }
   nlohmann::ordered_json options = nlohmann::ordered_json::array();
-  std::vector<Table::Column> columns{{"option"}, {"value"}};
-  if (arguments.origin) columns.push_back({"from"});
+  std::vector<Table::Column> columns{{"option"}, Table::Column{.title = "value", .can_shorten = true}};
+  if (arguments.origin) columns.push_back(Table::Column{.title = "from", .can_shorten = true});
   Table table(columns);
   for (const OptionRow& row : option_rows()) {
     if (row.variable[0] == '\0') continue;  // a caller's alone
@@ -43,7 +43,7 @@ ExitCode show_config(const CacheArguments& arguments) {
     print_json({{"files", settings->files()}, {"options", options}});
     return exit_done;
   }
-  tell("{}", table.text());
+  print_table(table);
   for (const std::string& file : settings->files()) tell("read {}\n", printable(file));
   return exit_done;
 }

@@ -251,7 +251,12 @@ void print_section(const char* title, const ordered_json& section) {
       }
       continue;
     }
-    if (!text.empty()) tell("  {:<12}  {}\n", name, text);
+    if (text.empty()) continue;
+    if (name == "problem") {
+      print_state("  problem", Paint::bad, fmt::format("       {}\n", text));
+    } else {
+      tell("  {:<12}  {}\n", name, text);
+    }
   }
 }
 

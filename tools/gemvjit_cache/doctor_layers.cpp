@@ -147,7 +147,9 @@ void print_layers(const ordered_json& layers) {
     if (!layer["file_system"].is_null()) text += fmt::format(" on {}", layer["file_system"].get<std::string>());
     if (layer["problem"] != "") text += fmt::format(": {}", layer["problem"].get<std::string>());
     tell("{}\n", text);
-    if (layer["warning"] != "") tell("    warning: {}\n", layer["warning"].get<std::string>());
+    if (layer["warning"] != "") {
+      print_state("    warning:", Paint::warning, fmt::format(" {}\n", layer["warning"].get<std::string>()));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/catalog/arch_policy.h"
+#include "tools/common/output.h"
 #include "tools/common/table.h"
 
 namespace gemvjit::tools {
@@ -27,14 +28,14 @@ ordered_json examine_policy(const cuda::NvrtcApi& nvrtc) {
 
 void print_policy(const ordered_json& policy) {
   if (policy.empty()) return;
-  fmt::print("Targets by compute capability\n");
-  Table table({{"  CAPABILITY"}, {"TARGET"}, {"REASON"}, {"NOTE"}});
+  tell("Targets by compute capability\n");
+  Table table({{"  CAPABILITY"}, {"TARGET"}, {"REASON"}, Table::Column{.title = "NOTE", .can_shorten = true}});
   for (const ordered_json& row : policy) {
     table.add_row({"  " + row["capability"].get<std::string>(),
                    row["target"].is_null() ? "-" : row["target"].get<std::string>(), row["reason"].get<std::string>(),
                    row["note"].get<std::string>()});
   }
-  fmt::print("{}", table.text());
+  print_table(table);
 }
 
 }  // namespace gemvjit::tools

@@ -66,6 +66,10 @@ nlohmann::ordered_json entry_json(const EntryFacts& facts) {
   return json;
 }
 
+std::string named_problem(const std::string& path, const std::string& reason) {
+  return reason.find(path) == std::string::npos ? fmt::format("{}: {}", path, reason) : reason;
+}
+
 nlohmann::ordered_json problem_json(const ListedEntry& listed) {
   return {{"path", listed.path}, {"file_bytes", listed.file_bytes}, {"problem", listed.problem.message()}};
 }

@@ -28,6 +28,8 @@ struct EntryFacts {
 // Requires listed.entry.
 EntryFacts entry_facts(const ListedEntry& listed);
 nlohmann::ordered_json entry_json(const EntryFacts& facts);
+// "PATH: why", with the path once, also where the reason names it itself.
+std::string named_problem(const std::string& path, const std::string& reason);
 nlohmann::ordered_json problem_json(const ListedEntry& listed);  // of a file that is no whole entry
 
 }  // namespace gemvjit::tools

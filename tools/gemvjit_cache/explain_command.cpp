@@ -149,7 +149,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
     const Result<FoundEntry> found = layer.look(id);
     if (found) {
       if (const Status trusted = signatures.check(found->entry); !trusted) {
-        verdict.untrusted.push_back(fmt::format("{}: {}", found->path, trusted.message()));
+        verdict.untrusted.push_back(named_problem(found->path, trusted.message()));
         continue;
       }
       verdict.result = "hit";
@@ -183,7 +183,12 @@ ordered_json layers_json(const std::vector<Layer>& layers) {
 }
 
 void print_verdict(const EntryId& id, const Verdict& verdict, const std::vector<Layer>& layers) {
-  tell("{}: {}\ndigest {}\n", id.key.text(), verdict.result, to_hex(id.digest));
+  tell("{}: ", id.key.text());
+  print_state(verdict.result,
+              verdict.result == "hit"    ? Paint::good
+              : verdict.result == "miss" ? Paint::warning
+                                         : Paint::bad,
+              fmt::format("\ndigest {}\n", to_hex(id.digest)));
   for (const auto* problems : {&verdict.damaged, &verdict.unreadable, &verdict.untrusted}) {
     for (const std::string& problem : *problems) tell("not used: {}\n", problem);
   }

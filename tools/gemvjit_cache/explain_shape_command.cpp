@@ -5,58 +5,39 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "src/catalog/arch_names.h"
+#include "src/catalog/arch.h"
 #include "src/compile/specialize.h"
-#include "src/cuda/driver_api.h"
 #include "src/tuning/selection.h"
 #include "tools/cache_view/tool_settings.h"
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/commands.h"
+#include "tools/gemvjit_cache/target_names.h"
 
 namespace gemvjit::tools {
 namespace {
 
 using nlohmann::ordered_json;
 
-bool read_number(const std::string& text, std::int64_t& number) {
+// A word on what is wrong with the text, or "".
+std::string read_number(const std::string& text, std::int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-// The target of the first device; nothing where there is none.
-std::vector<Arch> native_targets() {
-  const auto driver = cuda::load_driver("see which GPU is here");
-  if (!driver) return {};
-  CUdevice device = 0;
-  int major = 0, minor = 0;
-  const cuda::DriverApi& api = **driver;
-  if (api.cuDeviceGet(&device, 0) != CUDA_SUCCESS) return {};
-  if (api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS) return {};
-  if (api.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS) return {};
-  std::vector<Arch> targets = possible_targets(major, minor);
-  if (targets.size() > 1) targets.resize(1);
-  return targets;
-}
-
-ExitCode read_targets(const std::string& name, std::vector<Arch>& targets) {
-  if (!name.empty()) {
-    const Result<NamedTargets> named = parse_targets(name);
-    if (!named) {
-      complain("--arch: " + named.status().message());
-      return exit_usage;
-    }
-    targets = named->targets;
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
+    return fmt::format("{} is too large a number", printable(text));
   }
-  if (targets.empty()) targets = native_targets();
+  return error == std::errc() && end == text.data() + text.size() ? ""
+                                                                  : fmt::format("{} is no number", printable(text));
+}
+
+// The targets of --arch, or of the GPU here; all such as kernels are made for.
+ExitCode served_targets(const std::string& name, std::vector<Arch>& targets) {
+  if (const ExitCode code = read_targets(name.empty() ? "native" : name, targets); code != exit_done) return code;
   for (const Arch& arch : targets) {
     if (const auto facts = arch_facts(arch); !facts) {
       complain("--arch: " + facts.status().message());
       return exit_usage;
     }
   }
-  if (!targets.empty()) return exit_done;
-  complain("no GPU was found, so the target is not known: name one, such as --arch sm_90a or --arch hopper");
-  return exit_environment;
+  return exit_done;
 }
 
 ordered_json tile_json(const TileConfig& tile) {
@@ -110,42 +91,47 @@ ordered_json kernel_json(const NtSelection& one) {
 void print_kernel(const NtSelection& one) {
   const std::string name = one.nt == 0 ? "kernel" : fmt::format("nt {}", one.nt);
   if (!one.key) {
-    fmt::print("{}: none: {}\n", name, one.detail);
+    tell("{}: none: {}\n", name, printable_line(one.detail));
   } else {
     const std::string verdict = one.is_chosen ? "chosen" : one.not_chosen ? "rejected" : "not needed";
-    fmt::print("{}: {}: {}\n  {}\n", name, verdict, one.key->text(), flags_text(one.key->flags));
+    tell("{}: {}: {}\n  {}\n", name, verdict, one.key->text(), flags_text(one.key->flags));
     const Choice& choice = *one.choice;
-    fmt::print("  {}: {} ({})", reason_token(one.reason), reason_text(one.reason), choice.provenance);
+    tell("  {}: {} ({})", reason_token(one.reason), reason_text(one.reason), printable(choice.provenance));
     if (const auto& n = choice.neighbour) {
-      fmt::print("; N={} K={}{}, distance {:.2f}", n->n, n->k, n->silu_mul ? " silu_mul" : "", n->distance);
+      tell("; N={} K={}{}, distance {:.2f}", n->n, n->k, n->silu_mul ? " silu_mul" : "", n->distance);
     }
-    if (choice.time_us > 0) fmt::print("; {:.2f} us", choice.time_us);
+    if (choice.time_us > 0) tell("; {:.2f} us", choice.time_us);
     if (choice.alternative_us > 0) {
-      fmt::print(", {} {:.2f} us", choice.alternative.empty() ? "the best other way" : choice.alternative,
-                 choice.alternative_us);
+      tell(", {} {:.2f} us", choice.alternative.empty() ? "the best other way" : printable(choice.alternative),
+           choice.alternative_us);
     }
     const LaunchConfig launch = launch_config(*describe_key(*one.key));
-    fmt::print("\n  {} CTAs of {} threads, clusters of {}, {} bytes of shared memory\n", launch.grid_x, launch.block_x,
-               launch.cluster_x, launch.smem_bytes);
-    if (one.without_pdl) fmt::print("  {}: {}\n", reason_token(*one.without_pdl), reason_text(*one.without_pdl));
+    tell("\n  {} CTAs of {} threads, clusters of {}, {} bytes of shared memory\n", launch.grid_x, launch.block_x,
+         launch.cluster_x, launch.smem_bytes);
+    if (one.without_pdl) tell("  {}: {}\n", reason_token(*one.without_pdl), reason_text(*one.without_pdl));
   }
   if (one.not_chosen) {
-    fmt::print("  rejected, {}: {}{}\n", reason_token(*one.not_chosen), reason_text(*one.not_chosen),
-               one.detail.empty() ? "" : ": " + one.detail);
+    tell("  rejected, {}: {}{}\n", reason_token(*one.not_chosen), reason_text(*one.not_chosen),
+         one.detail.empty() ? "" : ": " + printable_line(one.detail));
   }
   for (const Rejected& r : one.rejected) {
-    fmt::print("  passed over, {}: {}: {}\n", reason_token(r.reason), r.what,
-               r.detail.empty() ? std::string(reason_text(r.reason)) : r.detail);
+    tell("  passed over, {}: {}: {}\n", reason_token(r.reason), printable_line(r.what),
+         r.detail.empty() ? std::string(reason_text(r.reason)) : printable_line(r.detail));
   }
 }
 
 void print_selection(const Selection& selection, const Arch& arch, const std::string& table) {
-  fmt::print("target {}, table {}\n", arch.text(), table.empty() ? "none" : printable(table));
+  tell("target {}, table {}\n", arch.text(), table.empty() ? "none" : printable(table));
   if (selection.is_served) {
-    fmt::print("choice: {}\n", selection.nt == 0 ? "the one kernel" : fmt::format("nt {}", selection.nt));
+    tell("choice: {}\n", selection.nt == 0 ? "the one kernel" : fmt::format("nt {}", selection.nt));
   } else {
-    fmt::print("choice: none, {}: {}\n", reason_token(selection.reason),
-               selection.detail.empty() ? std::string(reason_text(selection.reason)) : selection.detail);
+    // Where each nt has its own reason, they stand with the nts, below.
+    const bool has_reason = selection.reason != Reason::none;
+    tell("choice: none{}\n", has_reason
+                                 ? fmt::format(", {}: {}", reason_token(selection.reason),
+                                               selection.detail.empty() ? std::string(reason_text(selection.reason))
+                                                                        : printable_line(selection.detail))
+                                 : std::string(": no kernel serves it"));
   }
   for (const NtSelection& one : selection.kernels) print_kernel(one);
 }
@@ -155,12 +141,15 @@ void print_selection(const Selection& selection, const Arch& arch, const std::st
 ExitCode explain_shape(const CacheArguments& arguments) {
   std::int64_t n = 0, k = 0, m = 0;
   const std::vector<std::string>& words = arguments.selectors;
-  if (words.size() != 3 || !read_number(words[0], n) || !read_number(words[1], k) || !read_number(words[2], m)) {
-    complain("explain takes a key, the first digits of a digest, or three numbers N K M");
+  std::string wrong = words.size() == 3 ? "" : fmt::format("{} words", words.size());
+  std::int64_t* const numbers[] = {&n, &k, &m};
+  for (std::size_t i = 0; wrong.empty() && i < 3; ++i) wrong = read_number(words[i], *numbers[i]);
+  if (!wrong.empty()) {
+    complain(fmt::format("{}; explain takes a key, the first digits of a digest, or three numbers N K M", wrong));
     return exit_usage;
   }
   std::vector<Arch> targets;
-  if (const ExitCode code = read_targets(arguments.arch, targets); code != exit_done) return code;
+  if (const ExitCode code = served_targets(arguments.arch, targets); code != exit_done) return code;
   const std::string overlay = tool_environment()("GEMVJIT_TUNING_DIR").value_or("");
   const auto tables = TuningTables::load(overlay);
   if (!tables) {
@@ -172,8 +161,8 @@ ExitCode explain_shape(const CacheArguments& arguments) {
   ordered_json selections = ordered_json::array();
   bool all_served = true;
   if (!arguments.json) {
-    fmt::print("{} N={} K={}{} M={}; tables {}\n", family_row(problem.family).name, n, k,
-               problem.silu_mul ? " silu_mul" : "", m, tables->digest());
+    tell("{} N={} K={}{} M={}; tables {}\n", family_row(problem.family).name, n, k, problem.silu_mul ? " silu_mul" : "",
+         m, tables->digest());
   }
   for (const Arch& arch : targets) {
     const Selection selection = select_kernel(*tables, arch, problem, m, !arguments.tuned_only);

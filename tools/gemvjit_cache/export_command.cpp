@@ -1,6 +1,7 @@
 // gemvjit-cache export: entries of the cache folder as one bundle.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -18,10 +19,12 @@
 namespace gemvjit::tools {
 namespace {
 
-bool is_of_target(const ListedEntry& listed, const std::string& arch) {
-  if (arch.empty()) return true;
-  if (listed.entry) return listed.entry->id.key.arch.text() == arch;
-  return (listed.path + "/").find("/" + arch + "/") != std::string::npos;  // its folder's name
+// Targets: none means all.
+bool is_of_target(const ListedEntry& listed, const std::vector<std::string>& targets) {
+  return targets.empty() || std::ranges::any_of(targets, [&](const std::string& arch) {
+           if (listed.entry) return listed.entry->id.key.arch.text() == arch;
+           return (listed.path + "/").find("/" + arch + "/") != std::string::npos;  // its folder's name
+         });
 }
 
 // The whole entries that the names and the target select, each once.
@@ -38,7 +41,7 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
   }
   std::map<std::string, const EntryId*> by_path;
   for (const ListedEntry* listed : selected) {
-    if (is_of_target(*listed, arguments.arch)) by_path[listed->path] = &listed->entry->id;
+    if (is_of_target(*listed, arguments.targets)) by_path[listed->path] = &listed->entry->id;
   }
   for (const auto& [path, id] : by_path) chosen.push_back(*id);
   if (!chosen.empty()) return exit_done;
@@ -70,7 +73,7 @@ ExitCode leave_out(const CacheArguments& arguments, const Verdicts& verdicts, st
     if (const ExitCode code = select_entries(entries, selector, named); code != exit_done) return code;
   }
   for (const ListedEntry* listed : named) {
-    if (!is_of_target(*listed, arguments.arch)) continue;
+    if (!is_of_target(*listed, arguments.targets)) continue;
     if (const Status& trusted = verdicts.at(listed->path); !trusted) {
       complain(fmt::format("{}: {}; nothing was written", listed->path, trusted.message()));
       return exit_not_trusted;
@@ -78,7 +81,7 @@ ExitCode leave_out(const CacheArguments& arguments, const Verdicts& verdicts, st
   }
   if (!named.empty()) return exit_done;  // who named some has them
   for (ListedEntry& listed : entries) {
-    if (!is_of_target(listed, arguments.arch)) continue;
+    if (!is_of_target(listed, arguments.targets)) continue;
     if (listed.entry) {
       listed.problem = verdicts.at(listed.path);
       if (listed.problem) continue;
@@ -180,12 +183,6 @@ class Writer {
 }  // namespace
 
 ExitCode export_entries(const CacheArguments& arguments) {
-  if (!arguments.arch.empty()) {
-    if (const auto arch = Arch::parse(arguments.arch); !arch) {
-      complain("--arch: " + arch.status().message());
-      return exit_usage;
-    }
-  }
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;

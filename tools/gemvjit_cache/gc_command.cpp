@@ -45,8 +45,8 @@ std::optional<std::uint64_t> parse(std::string text, const Unit (&units)[Count],
 // What the arguments ask for, or a word on what is wrong.
 std::string make_request(const CacheArguments& arguments, CollectRequest& request) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.gc_arch.empty() &&
-      !arguments.other_versions && arguments.keep_plan.empty()) {
+  if (arguments.max_bytes.empty() && arguments.max_age.empty() && arguments.arch.empty() && !arguments.other_versions &&
+      arguments.keep_plan.empty()) {
     return "gc needs to be told what: --max-bytes, --max-age, --arch, --other-versions or --keep-plan";
   }
   if (!arguments.max_bytes.empty()) {
@@ -59,10 +59,7 @@ std::string make_request(const CacheArguments& arguments, CollectRequest& reques
     if (!seconds) return fmt::format("--max-age {}: a time like 3600, 12h or 30d", printable(arguments.max_age));
     request.max_age_seconds = static_cast<std::int64_t>(*seconds);
   }
-  if (!arguments.gc_arch.empty() && !Arch::parse(arguments.gc_arch)) {
-    return fmt::format("--arch {}: a target like sm_90a", printable(arguments.gc_arch));
-  }
-  request.arch = arguments.gc_arch;
+  request.archs = {arguments.targets.begin(), arguments.targets.end()};
   request.other_versions = arguments.other_versions;
   request.dry_run = arguments.dry_run;
   request.now = static_cast<std::int64_t>(std::time(nullptr));

@@ -11,16 +11,16 @@
 namespace gemvjit::tools {
 namespace {
 
-void print_table(const std::vector<ListedEntry>& entries) {
+void print_entries(const std::vector<ListedEntry>& entries) {
   using Align = Table::Align;
-  Table table({{"KEY"},
+  Table table({Table::Column{.title = "KEY", .can_shorten = true},
                {"FAMILY"},
-               {"DIGEST"},
+               {.title = "DIGEST", .can_drop = true},
                {"SIZE", Align::right},
-               {"REGS", Align::right},
-               {"SMEM", Align::right},
-               {"SPILL", Align::right},
-               {"COMPILE", Align::right},
+               {.title = "REGS", .align = Align::right, .can_drop = true},
+               {.title = "SMEM", .align = Align::right, .can_drop = true},
+               {.title = "SPILL", .align = Align::right, .can_drop = true},
+               {.title = "COMPILE", .align = Align::right, .can_drop = true},
                {"AGE", Align::right}});
   std::uint64_t bytes = 0;
   for (const ListedEntry& listed : entries) {
@@ -32,11 +32,12 @@ void print_table(const std::vector<ListedEntry>& entries) {
                    human_bytes(facts.spill_bytes()), fmt::format("{} ms", facts.compile_ms),
                    human_age(facts.age_seconds)});
   }
-  if (!table.empty()) tell("{}", table.text());
+  if (!table.empty()) print_table(table);
   for (const ListedEntry& listed : entries) {
     if (listed.entry) continue;
-    tell("{} {}: {}\n", state_of(listed) == EntryState::damaged ? "DAMAGED" : "UNREADABLE", listed.path,
-         listed.problem.message());
+    const bool is_damaged = state_of(listed) == EntryState::damaged;
+    print_state(is_damaged ? "DAMAGED" : "UNREADABLE", is_damaged ? Paint::bad : Paint::warning,
+                fmt::format(" {}\n", named_problem(listed.path, listed.problem.message())));
   }
   const EntryCounts counts = count_states(entries);
   tell("{} entries, {} damaged, {} unreadable, {}\n", counts.whole, counts.damaged, counts.unreadable,
@@ -49,7 +50,7 @@ ExitCode list_entries(const CacheArguments& arguments) {
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
   if (!arguments.json) {
-    print_table(entries);
+    print_entries(entries);
     return exit_done;
   }
   nlohmann::ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},

@@ -6,6 +6,8 @@
 #include "tools/common/command_line.h"
 #include "tools/gemvjit_cache/commands.h"
 #include "tools/gemvjit_cache/config_page.h"
+#include "tools/gemvjit_cache/exit_texts.h"
+#include "tools/gemvjit_cache/target_names.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -42,12 +44,7 @@ constexpr Command commands[] = {
      "doctor --json"},
 };
 
-constexpr const char* footer =
-    "Exit codes: 0 done, 2 usage or an ambiguous name, 4 no such entry, 5 no cache folder or an unusable one, stdout\n"
-    "not writable (doctor: neither NVRTC nor a device, or a setting that cannot work; disasm: no disassembler, or one\n"
-    "that fails), 6 an entry could not be removed, or a file not be written, 7 an entry is damaged (verify, show, rm,\n"
-    "explain, export, import, disasm), 9 the key would miss (explain), 10 an entry or bundle is not signed as\n"
-    "GEMVJIT_CACHE_SIGNATURES asks, or wrongly (verify, export, import).\n"
+constexpr const char* examples =
     "Examples:\n"
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
@@ -74,7 +71,9 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
         ->type_name("SIZE");
     command.add_option("--max-age", arguments.max_age, "remove what was not used for so long (s, m, h, d)")
         ->type_name("TIME");
-    command.add_option("--arch", arguments.gc_arch, "only entries of this target; alone: all of them")
+    command
+        .add_option("--arch", arguments.arch,
+                    "only entries of this target, in any spelling (hopper, 9.0a); alone: all of them")
         ->type_name("TARGET");
     command.add_flag("--other-versions", arguments.other_versions,
                      "also entries of other format versions; without a size or an age those alone, all of them");
@@ -111,15 +110,19 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
         ->type_name("KEY-OR-DIGEST-PREFIX")
         ->required()
         ->expected(1);
-    command.add_option("--cubin", arguments.cubin, "write the cubin there and run nothing")->type_name("FILE");
+    command.add_option("--cubin", arguments.cubin, "write the cubin there and run nothing")
+        ->type_name("FILE")
+        ->check(file_to_write());
   }
   if (name == "export" || name == "import") {
-    command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();
+    CLI::Option* file = command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();
+    if (name == "export") file->check(file_to_write());
   }
   if (name == "export") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")
         ->type_name("KEY-OR-DIGEST-PREFIX");
-    command.add_option("--arch", arguments.arch, "only entries of this target")->type_name("TARGET");
+    command.add_option("--arch", arguments.arch, "only entries of this target, in any spelling (hopper, 9.0a)")
+        ->type_name("TARGET");
   }
   if (name == "sign") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")
@@ -151,7 +154,7 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
 
 int run(int argc, char** argv) {
   CLI::App app("Look into the gemvjit kernel cache, check it, clean it.", "gemvjit-cache");
-  app.footer(footer);
+  app.footer(exit_codes_text(exit_texts) + examples);
   app.set_version_flag("--version",
                        fmt::format("{}.{}.{}", GEMVJIT_VERSION_MAJOR, GEMVJIT_VERSION_MINOR, GEMVJIT_VERSION_PATCH));
   app.require_subcommand(1);
@@ -185,6 +188,11 @@ int run(int argc, char** argv) {
     if (!settings && command.run != run_doctor) {
       complain(settings.status().message());
       return exit_usage;
+    }
+    if ((command.run == collect_entries || command.run == export_entries) && !arguments.arch.empty()) {
+      std::vector<Arch> targets;
+      if (const ExitCode code = read_targets(arguments.arch, targets); code != exit_done) return code;
+      for (const Arch& target : targets) arguments.targets.push_back(target.text());
     }
     return command.run(arguments);
   }

@@ -58,7 +58,7 @@ std::size_t report_signatures(const std::vector<ListedEntry>& entries, const Sig
     if (!is_bad && (!signatures.asks_for_entries() || facts.is_trusted())) continue;
     ++refused;
     if (is_bad) wrong.push_back(listed.path);
-    if (print) tell("NOT TRUSTED {}: {}\n", listed.path, text);
+    if (print) print_state("NOT TRUSTED", Paint::bad, fmt::format(" {}: {}\n", listed.path, text));
   }
   ordered_json counts = ordered_json::array();
   for (const auto& [text, signer] : signers) {

@@ -81,16 +81,21 @@ ExitCode show_stats(const CacheArguments& arguments) {
     return exit_done;
   }
   using Align = Table::Align;
-  Table table({{"ARCH"}, {"FAMILY"}, {"ENTRIES", Align::right}, {"SIZE", Align::right}, {"COMPILE", Align::right}});
+  Table table({{"ARCH"},
+               {"FAMILY"},
+               {"ENTRIES", Align::right},
+               {"SIZE", Align::right},
+               {.title = "COMPILE", .align = Align::right, .can_drop = true}});
   const auto row = [&](const std::string& arch, const std::string& family, const EntryGroup& group) {
     table.add_row({arch, family, std::to_string(group.entries), human_bytes(group.bytes),
                    human_seconds(static_cast<double>(group.compile_ms) / 1000)});
   };
   for (const auto& [name, group] : groups) row(name.first, name.second, group);
   row("all", "", all);
-  tell("cache {}\n{}damaged {}, unreadable {}\nin quarantine {} ({}), evicted in the last ten minutes {}\n", folder,
-       table.text(), counts.damaged, counts.unreadable, history.quarantine.files, human_bytes(history.quarantine.bytes),
-       history.recent_evictions);
+  tell("cache {}\n", folder);
+  print_table(table);
+  tell("damaged {}, unreadable {}\nin quarantine {} ({}), evicted in the last ten minutes {}\n", counts.damaged,
+       counts.unreadable, history.quarantine.files, human_bytes(history.quarantine.bytes), history.recent_evictions);
   for (const std::string& compiler : compilers) tell("compiled by {}\n", compiler);
   return exit_done;
 }

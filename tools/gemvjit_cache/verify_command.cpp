@@ -51,7 +51,8 @@ ExitCode verify_entries(const CacheArguments& arguments) {
     removable = removable || (is_damaged && note.empty());
     (is_damaged ? damaged : unreadable).push_back(problem_json(listed));
     if (!arguments.json) {
-      tell("{} {}: {}{}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message(), note);
+      print_state(is_damaged ? "DAMAGED" : "UNREADABLE", is_damaged ? Paint::bad : Paint::warning,
+                  fmt::format(" {}{}\n", named_problem(listed.path, listed.problem.message()), note));
     }
   }
   ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},

@@ -62,15 +62,19 @@ ordered_json verify_layer(LayerView& view, const Signatures& signatures, bool pr
     (is_damaged ? damaged : unreadable).push_back(problem_json(listed));
     ++(is_damaged ? result.damaged : result.unreadable);
     if (print) {
-      tell("{} {}: {}\n", is_damaged ? "DAMAGED" : "UNREADABLE", listed.path, listed.problem.message());
+      print_state(is_damaged ? "DAMAGED" : "UNREADABLE", is_damaged ? Paint::bad : Paint::warning,
+                  fmt::format(" {}\n", named_problem(listed.path, listed.problem.message())));
     }
   }
   if (view.problem.code() == StatusCode::unsupported) {
     ++result.not_trusted;
-    if (print) tell("NOT TRUSTED {}\n", view.problem.message());
+    if (print) print_state("NOT TRUSTED", Paint::bad, fmt::format(" {}\n", view.problem.message()));
   } else if (!view.problem) {
     ++(view.problem.code() == StatusCode::entry_damaged ? result.damaged : result.unreadable);
-    if (print) tell("LAYER OF NO USE {}: {}\n", view.path, view.problem.message());
+    if (print) {
+      print_state("LAYER OF NO USE", Paint::bad,
+                  fmt::format(" {}\n", named_problem(view.path, view.problem.message())));
+    };
   } else if (print) {
     tell("layer {} ({}): {} entries checked, {} whole\n", view.path, view.kind(), entries.size(),
          count_states(entries).whole);
@@ -105,7 +109,8 @@ DeepResult verify_layers(const std::vector<ListedEntry>& local, const Signatures
   result.differing = document["differs"].size();
   if (print) {
     for (const ordered_json& one : document["differs"]) {
-      tell("DIFFERS {} of {}:\n", one["key"].get<std::string>(), one["compiler"].get<std::string>());
+      print_state("DIFFERS", Paint::bad,
+                  fmt::format(" {} of {}:\n", one["key"].get<std::string>(), one["compiler"].get<std::string>()));
       for (const ordered_json& path : one["paths"]) tell("  {}\n", path.get<std::string>());
     }
   }

@@ -41,7 +41,7 @@ Result<Baseline> Baseline::parse(const std::string& text) {
       ++at;
     }
   } catch (const nlohmann::json::exception& e) {
-    return Status(StatusCode::invalid_argument, fmt::format("[{}]: {}", at, e.what()));
+    return Status(StatusCode::invalid_argument, fmt::format("[{}]: {}", at, json_error_text(e.what())));
   }
   return made;
 }

@@ -20,7 +20,7 @@ int fail(const Status& status, int exit_code) {
   return exit_code;
 }
 
-Result<std::vector<Arch>> parse_targets(const std::vector<std::string>& names) {
+Result<std::vector<Arch>> served_targets(const std::vector<std::string>& names) {
   std::vector<Arch> archs;
   for (const std::string& name : names) {
     GEMVJIT_TRY_ASSIGN(const Arch arch, Arch::parse(name));
@@ -67,11 +67,11 @@ void print_report(const TuneOptions& options, const PredictionReport& report) {
 
 int predict_command(const TuneOptions& options) {
   const PredictOptions& asked = options.predict;
-  const auto targets = parse_targets(asked.archs);
+  const auto targets = served_targets(asked.archs);
   if (!targets) return fail(targets.status(), exit_usage);
   const auto source = read_source(asked.from);
   if (!source) return fail(source.status(), exit_usage);
-  const auto from_archs = parse_targets(source->archs());
+  const auto from_archs = served_targets(source->archs());
   if (!from_archs) return fail(from_archs.status(), exit_usage);
   if (from_archs->empty()) return fail({StatusCode::invalid_argument, asked.from + " lists no target"}, exit_usage);
   if (const Status writable = check_output(options.output); !writable) return fail(writable, exit_usage);

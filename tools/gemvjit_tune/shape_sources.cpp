@@ -75,7 +75,7 @@ Status add_file(const std::string& path, const CaseRequest& request, CaseSet& ca
       }
     }
   } catch (const nlohmann::json::exception& e) {
-    return {StatusCode::invalid_argument, fmt::format("{}: {}", path, e.what())};
+    return {StatusCode::invalid_argument, fmt::format("{}: {}", path, json_error_text(e.what()))};
   }
   return Status::ok();
 }

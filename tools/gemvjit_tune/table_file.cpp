@@ -145,7 +145,7 @@ Result<TableFile> TableFile::parse(const std::string& name, const std::string& t
   try {
     file.table_ = Json::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    return bad(name, e.what());
+    return bad(name, json_error_text(e.what()));
   }
   if (!file.table_.is_object() || file.table_.value("schema", Json()) != 1) return bad(name, "\"schema\" must be 1");
   for (const char* list : {"archs", "entries", "defaults"}) {

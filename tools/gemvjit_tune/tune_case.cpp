@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json_depth.h"
 #include "src/catalog/kernel_flags.h"
 
 namespace gemvjit::tools {
@@ -102,7 +103,7 @@ Result<TuneCase> case_from_json(const nlohmann::ordered_json& object) {
     c.n = *n, c.k = *k, c.nt = static_cast<int>(*nt);
     c.silu_mul = object.value("silu_mul", false);
   } catch (const nlohmann::json::exception& e) {
-    return bad(e.what());
+    return bad(json_error_text(e.what()));
   }
   return c;
 }

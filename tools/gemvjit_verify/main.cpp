@@ -16,6 +16,7 @@
 #include "tools/common/printable.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_verify/checkpoint.h"
+#include "tools/gemvjit_verify/exit_texts.h"
 #include "tools/gemvjit_verify/launch_overhead.h"
 #include "tools/gemvjit_verify/layer_check.h"
 #include "tools/gemvjit_verify/loaded_memory.h"
@@ -23,11 +24,7 @@
 namespace gemvjit::tools {
 namespace {
 
-constexpr const char* footer =
-    "Exit codes: 0 all results within bounds, or no supported GPU, 2 usage or a damaged checkpoint, 3 a result out of\n"
-    "bounds or a kernel that could not be built, 4 no such checkpoint, or no linear layer in it, 5 no NVRTC, a driver "
-    "or\n"
-    "device that fails.\n"
+constexpr const char* examples =
     "Examples:\n"
     "  gemvjit-verify --nvfp4 models/minilm-nvfp4 --bf16 models/minilm-bf16 --all\n"
     "  gemvjit-verify --launch-overhead --json";
@@ -48,7 +45,7 @@ std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
   app.add_option("--bf16", options.bf16, "folder of safetensors with BF16, F16 or F32 layers")->type_name("DIR");
   app.add_option("--m", options.tokens, "numbers of tokens")->type_name("N")->delimiter(',')->check(CLI::Range(1, 32));
   app.add_option("--seed", options.seed, "of the random activations")->type_name("N");
-  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache (default: as for gemvjit-warmup)")
+  auto* cache = app.add_option("--cache-dir", options.cache_dir, "kernel cache; as for gemvjit-warmup if not said")
                     ->type_name("DIR");
   app.add_flag("--all", options.all, "every layer; else one of each shape");
   app.add_flag("--launch-overhead", options.launch_overhead,
@@ -56,7 +53,7 @@ std::optional<int> parse(int argc, char** argv, VerifyOptions& options) {
   app.add_flag("--loaded-memory", options.loaded_memory, "measure the host memory of about 100 loaded kernels");
   app.add_flag("--json", options.json, "one JSON document on stdout");
   add_common_options(app);
-  app.footer(footer);
+  app.footer(exit_codes_text(exit_texts) + examples);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return exit_code;
   options.has_cache_dir = cache->count() > 0;
   if (options.has_cache_dir && options.cache_dir.empty()) {

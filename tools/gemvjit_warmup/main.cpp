@@ -258,10 +258,10 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
     if (!options.arch_names.empty()) document["archs"] = archs_json(options);
     print_json(document);
   } else {
-    fmt::print("{}", results.table(style_of(STDOUT_FILENO)));  // its escapes are colors; tell() would show them
+    print_table(results.table());
     tell("{}{}; cache {}\n", options.mode == WarmupMode::check ? misses_text(results.all()) : "",
          results.summary(seconds), folder.empty() ? "in memory only" : folder);
-    if (forecast) tell("{}", forecast_text(*forecast));
+    if (forecast) tell("{}", wrap_words(forecast_text(*forecast), style_of(STDOUT_FILENO).columns));
   }
   std::fflush(stdout);
 }
@@ -283,7 +283,7 @@ std::optional<Preview> show_preview(gemvjit_context* context, const ProblemList&
   if (options.mode != WarmupMode::build || mode == ProgressMode::none) return std::nullopt;
   Preview preview = look_ahead(context, list, compile_jobs(options.jobs));
   if (mode != ProgressMode::json) {
-    std::string text = preview_text(preview, list, style_of(STDERR_FILENO));
+    std::string text = preview_text(preview, style_of(STDERR_FILENO));
     text.pop_back();  // note() ends the line
     reporter.note(text);
   }

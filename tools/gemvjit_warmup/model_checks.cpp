@@ -84,11 +84,36 @@ void say_quantization(const ModelConfig& config, const std::vector<const Checkpo
                                  {"other", counts.other}};
 }
 
+void say_unsound_scales(const std::vector<const CheckpointModule*>& modules, ModelShapes& result) {
+  std::size_t all = 0, unread = 0;
+  std::string problem;
+  std::vector<std::string> unsound;
+  for (const CheckpointModule* module : modules) {
+    if (module->type != WeightType::nvfp4 || !module->why_not.empty()) continue;
+    ++all;
+    const Result<GlobalScales> scale = read_global_scales({module});
+    if (!scale) {
+      if (unread++ == 0) problem = scale.status().message();
+    } else if (scale->ratio == 0) {
+      unsound.push_back(module->name);
+    }
+  }
+  result.json["unsound_global_scales"] = ordered_json::array();
+  if (unread > 0) {
+    warn(result, fmt::format("the global scales of {} of {} NVFP4 matrices were not read: {}", unread, all, problem));
+  }
+  if (unsound.empty()) return;
+  warn(result, fmt::format("{} of {} NVFP4 matrices have a global scale that is 0, negative or no number (first: {})",
+                           unsound.size(), all, printable(unsound.front())));
+  if (unsound.size() > most_listed) unsound.resize(most_listed);
+  result.json["unsound_global_scales"] = unsound;
+}
+
 void say_global_scales(const std::vector<MergedMatrix>& merged, ModelShapes& result) {
   struct Unequal {
-    std::size_t matrices = 0, unequal = 0, unsound = 0, unread = 0;
+    std::size_t matrices = 0, unequal = 0;
     double most = 1;
-    std::string first, first_unsound, problem;
+    std::string first;
   };
   std::map<std::string, Unequal> by_layer;
   for (const MergedMatrix& matrix : merged) {
@@ -96,22 +121,13 @@ void say_global_scales(const std::vector<MergedMatrix>& merged, ModelShapes& res
     ++layer.matrices;
     const std::string& module = matrix.parts.front()->name;
     const Result<GlobalScales> scales = read_global_scales(matrix.parts);
-    if (!scales) {
-      if (layer.unread++ == 0) layer.problem = scales.status().message();
-    } else if (scales->ratio == 0) {
-      if (layer.unsound++ == 0) layer.first_unsound = module;
-    } else if (!scales->is_equal) {
-      if (layer.unequal++ == 0) layer.first = module;
-      layer.most = std::max(layer.most, scales->ratio);
-    }
+    // Which cannot be read or are of no use, say_unsound_scales() says.
+    if (!scales || scales->ratio == 0 || scales->is_equal) continue;
+    if (layer.unequal++ == 0) layer.first = module;
+    layer.most = std::max(layer.most, scales->ratio);
   }
   result.json["unequal_global_scales"] = ordered_json::array();
   for (const auto& [name, layer] : by_layer) {
-    if (layer.unread > 0) warn(result, fmt::format("{}: global scales not compared: {}", name, layer.problem));
-    if (layer.unsound > 0) {
-      warn(result, fmt::format("{}: {} of {} matrices have a global scale that is 0, negative or no number (first: {})",
-                               name, layer.unsound, layer.matrices, printable(layer.first_unsound)));
-    }
     if (layer.unequal == 0) continue;
     warn(result,
          fmt::format("{}: the parts of {} of {} matrices have unequal global scales, ratio up to {:.3g} (first: {}); a "

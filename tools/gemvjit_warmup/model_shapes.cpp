@@ -202,6 +202,7 @@ Status examine(const std::vector<Tensor>& tensors, const ModelRequest& request, 
       if (!is_other_kind(module.name)) all_modules.push_back(&module);
     }
     say_quantization(config, all_modules, result);
+    say_unsound_scales(all_modules, result);
   } else {
     const CheckpointLayers layers = match_layers(modules, *rules, config, engine);
     result.notes.push_back(fmt::format("{}: model type {} by {}, engine {}, tp {}", request.path,
@@ -209,6 +210,7 @@ Status examine(const std::vector<Tensor>& tensors, const ModelRequest& request, 
                                        fmt::join(request.tps, ",")));
     add_layers(layers, *rules, config, engine, request, verdict, result);
     say_quantization(config, layers.matched, result);
+    say_unsound_scales(layers.matched, result);
     say_global_scales(layers.merged, result);
   }
   if (request.scan) say_scan(modules, result);

@@ -171,24 +171,27 @@ nlohmann::ordered_json Results::json(double seconds, const gemvjit_stats_data& s
   return {{"results", list}, {"summary", summary}};
 }
 
-std::string Results::table(const StreamStyle& style) const {
+Table Results::table() const {
   using Align = Table::Align;
   if (mode_ == WarmupMode::dry_run) {
-    Table table(
-        {Table::Column{.title = "KEY", .can_shorten = true}, {"FAMILY"}, {"CONFIGURATION"}, {"DIGEST"}, {"FROM"}});
+    Table table({Table::Column{.title = "KEY", .can_shorten = true},
+                 {"FAMILY"},
+                 {.title = "CONFIGURATION", .can_drop = true},
+                 {.title = "DIGEST", .can_drop = true},
+                 {.title = "FROM", .can_shorten = true}});
     for (const KernelResult& result : results_) {
       table.add_row({result.key, family_name(result.family), result.match, result.digest.substr(0, 16),
                      result.from == "layer" ? "layer " + result.from_place : result.from});
     }
-    return table.text(style);
+    return table;
   }
   Table table({Table::Column{.title = "KEY", .can_shorten = true},
                {"FAMILY"},
                Table::Column{.title = "STATUS", .paint = paint_of},
                {"MS", Align::right},
-               {"REGS", Align::right},
-               {"SMEM", Align::right},
-               {"SPILL", Align::right}});
+               {.title = "REGS", .align = Align::right, .can_drop = true},
+               {.title = "SMEM", .align = Align::right, .can_drop = true},
+               {.title = "SPILL", .align = Align::right, .can_drop = true}});
   for (const KernelResult& result : results_) {
     const bool built = result.outcome == GEMVJIT_OUTCOME_COMPILED || result.outcome == GEMVJIT_OUTCOME_CACHED;
     const auto number = [&](std::uint32_t value) { return built ? fmt::format("{}", value) : std::string("-"); };
@@ -196,7 +199,7 @@ std::string Results::table(const StreamStyle& style) const {
     table.add_row({key, family_name(result.family), status_word(result), fmt::format("{:.1f}", result.milliseconds),
                    number(result.registers), number(result.smem_bytes), number(result.spill_bytes)});
   }
-  return table.text(style);
+  return table;
 }
 
 std::string Results::summary(double seconds) const {

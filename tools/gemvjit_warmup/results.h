@@ -10,7 +10,7 @@
 
 #include "gemvjit/gemvjit.h"
 #include "tools/common/exit_codes.h"
-#include "tools/common/terminal.h"
+#include "tools/common/table.h"
 #include "tools/gemvjit_warmup/warmup_options.h"
 
 namespace gemvjit::tools {
@@ -53,7 +53,7 @@ class Results {
   // The one document of --json. Of the counters, those that tell of something unusual and are not 0 are in its summary.
   nlohmann::ordered_json json(double seconds, const gemvjit_stats_data& stats) const;
   // For people: a table, then a line that sums up.
-  std::string table(const StreamStyle& style) const;
+  Table table() const;
   std::string summary(double seconds) const;
   // Without regard to an interruption.
   ExitCode exit_code() const;

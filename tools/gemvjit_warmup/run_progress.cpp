@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "tools/common/human_units.h"
-#include "tools/common/printable.h"
 #include "tools/common/table.h"
 #include "tools/gemvjit_warmup/kernel_calls.h"
 
@@ -40,18 +39,6 @@ std::optional<TimeLeft> guess_of(const Preview* preview) {
   return TimeLeft(std::move(work), preview->forecast.jobs, Progress::now());
 }
 
-std::string model_line(const nlohmann::ordered_json& model) {
-  const auto text = [&](const char* name, const char* otherwise) {
-    return model.contains(name) && model[name].is_string() ? printable(model[name].get<std::string>()) : otherwise;
-  };
-  std::string tps;
-  for (const auto& tp : model.value("tp", nlohmann::ordered_json::array())) {
-    tps += (tps.empty() ? "" : ",") + tp.dump();
-  }
-  return fmt::format("model {}: type {}, engine {}, tp {}\n", text("path", "?"), text("model_type", "unknown"),
-                     text("engine", "none"), tps);
-}
-
 }  // namespace
 
 Preview look_ahead(gemvjit_context* context, const ProblemList& list, int jobs) {
@@ -69,7 +56,7 @@ Preview look_ahead(gemvjit_context* context, const ProblemList& list, int jobs) 
   return preview;
 }
 
-std::string preview_text(const Preview& preview, const ProblemList& list, const StreamStyle& style) {
+std::string preview_text(const Preview& preview, const StreamStyle& style) {
   struct Counts {
     std::size_t cache = 0, layers = 0, compile = 0;
   };
@@ -81,11 +68,11 @@ std::string preview_text(const Preview& preview, const ProblemList& list, const 
   using Align = Table::Align;
   Table table({{"FAMILY"},
                {"TARGET"},
-               {"KERNELS", Align::right},
+               {.title = "KERNELS", .align = Align::right, .can_drop = true},
                {"CACHE", Align::right},
-               {"LAYERS", Align::right},
+               {.title = "LAYERS", .align = Align::right, .can_drop = true},
                {"COMPILE", Align::right},
-               {"EACH", Align::right}});
+               {.title = "EACH", .align = Align::right, .can_drop = true}});
   for (const auto& [group, counts] : groups) {
     const auto time = preview.forecast.times.find(static_cast<Family>(group.first));
     const bool has_time = counts.compile > 0 && time != preview.forecast.times.end();
@@ -94,9 +81,7 @@ std::string preview_text(const Preview& preview, const ProblemList& list, const 
                    fmt::format("{}", counts.layers), fmt::format("{}", counts.compile),
                    has_time ? human_seconds(time->second.median_ms / 1000) : "-"});
   }
-  std::string text;
-  for (const nlohmann::ordered_json& model : list.models) text += model_line(model);
-  return text + (groups.empty() ? "" : table.text(style)) + forecast_text(preview.forecast);
+  return (groups.empty() ? "" : table.text(style)) + wrap_words(forecast_text(preview.forecast), style.columns);
 }
 
 RunProgress::RunProgress(ProgressMode mode, WarmupMode run_mode, const Preview* preview)

@@ -27,8 +27,8 @@ struct Preview {
 };
 // By gemvjit_check, which changes nothing of what the run then finds, counts and says.
 Preview look_ahead(gemvjit_context* context, const ProblemList& list, int jobs);
-// A line for each model, a table by family and target, and the forecast.
-std::string preview_text(const Preview& preview, const ProblemList& list, const StreamStyle& style);
+// A table by family and target, and the forecast, as wide as the stream.
+std::string preview_text(const Preview& preview, const StreamStyle& style);
 
 class RunProgress {
  public:

@@ -10,6 +10,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/printable.h"
 #include "tools/common/progress.h"
+#include "tools/gemvjit_warmup/exit_texts.h"
 
 namespace gemvjit::tools {
 namespace {
@@ -18,10 +19,7 @@ constexpr const char* description =
     "Compile the GEMV kernels of given shapes or of a model into the cache, so that an engine finds them there.\n"
     "Needs libnvrtc for what is not cached yet, and a GPU only for --arch native.";
 
-constexpr const char* footer =
-    "Exit codes: 0 done (--check: all warm), 2 usage, 3 some kernels failed, 4 no shapes found, 5 no NVRTC, no GPU, a\n"
-    "driver that fails, a target unknown to NVRTC or stdout not writable, 6 cache not writable, 7 a cache entry is\n"
-    "damaged (--check), 9 not fully warm (--check, --max-seconds), 130 interrupted, finished work kept.\n"
+constexpr const char* examples =
     "Examples:\n"
     "  gemvjit-warmup --shape 4096x14336 --shape 28672x4096:bf16:silu --arch sm_90a,sm_100a\n"
     "  gemvjit-warmup --model /models/llama --engine vllm --tp 1,2,4,8 --arch sm_100a\n"
@@ -103,7 +101,7 @@ bool WarmupOptions::wants_native() const { return std::find(archs.begin(), archs
 
 std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& options) {
   CLI::App app(description, "gemvjit-warmup");
-  app.footer(footer);
+  app.footer(exit_codes_text(exit_texts) + examples);
   app.set_version_flag("--version", gemvjit_version());
 
   std::vector<std::string> shapes, archs, nts, tps;
@@ -151,7 +149,9 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   CLI::Option* plan_option =
       app.add_option("--plan", options.plan_in, "just the kernels of a plan, whatever the tuning tables here say")
           ->type_name("FILE");
-  app.add_option("--plan-out", options.plan_out, "first write the list of kernels as a plan")->type_name("FILE");
+  app.add_option("--plan-out", options.plan_out, "first write the list of kernels as a plan")
+      ->type_name("FILE")
+      ->check(file_to_write());
   app.add_flag("--any-digest", options.any_digest, "take a plan of other kernel sources by its keys alone")
       ->needs(plan_option);
   CLI::Option* isolate_option = app.add_flag("--isolate", options.isolate,

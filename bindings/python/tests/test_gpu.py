@@ -25,6 +25,7 @@ from torch.library import opcheck
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--library", required=True)
 parser.add_argument("--json", type=Path)
+parser.add_argument("--mlp-block", type=Path, help="examples/c/mlp_block.c, compiled: its test is skipped without")
 parser.add_argument("--dry-run", action="store_true")
 parser.add_argument("tests", nargs="*", help="names of tests, as unittest takes them")
 options = parser.parse_args()
@@ -358,6 +359,54 @@ class Documentation(unittest.TestCase):
             done = subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True,
                                   check=False)
             self.assertEqual(done.returncode, 0, code + done.stderr)
+
+
+@needs_gpu
+class CProgram(unittest.TestCase):
+    """examples/c/mlp_block.c on a checkpoint of one gated MLP whose gate and up have different global scales."""
+
+    PARTS = {"gate_proj": (352, 256, 0.02), "up_proj": (352, 256, 0.011), "down_proj": (264, 352, 0.05)}  # n, k, scale
+
+    def write_checkpoint(self, path):
+        header, data, weights = {}, b"", {}
+        for name, (n, k, scale) in self.PARTS.items():
+            codes, rows, _ = gemvjit.quantize_nvfp4(torch.randn(n, k))
+            weights[name] = gemvjit.dequantize_nvfp4(codes, rows, torch.tensor([1.0])).double() * scale
+            for suffix, dtype, tensor in (("weight", "U8", codes), ("weight_scale", "F8_E4M3", rows.view(torch.uint8)),
+                                          ("weight_scale_2", "F32", torch.tensor(scale))):
+                content = tensor.numpy().tobytes()
+                header[f"mlp.{name}.{suffix}"] = {"dtype": dtype, "shape": list(tensor.shape),
+                                                  "data_offsets": [len(data), len(data) + len(content)]}
+                data += content
+        text = json.dumps(header).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+        return weights
+
+    def test_mlp_block(self):
+        if not options.mlp_block:
+            self.skipTest("no --mlp-block")
+        with tempfile.TemporaryDirectory() as folder:
+            model, x_file, out_file = (Path(folder) / name for name in ("model.safetensors", "x", "out"))
+            weights = self.write_checkpoint(model)
+            for m in (1, 5, 32):
+                x = torch.randn(m, 256).bfloat16()
+                x_file.write_bytes(x.view(torch.uint8).numpy().tobytes())
+                done = subprocess.run([options.mlp_block, model, "mlp", str(m), x_file, out_file], capture_output=True,
+                                      text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                out = torch.frombuffer(bytearray(out_file.read_bytes()), dtype=torch.bfloat16).view(m, 264).double()
+
+                def block(gate, up, x=x):
+                    gate, up = ((x.double() @ part.T).bfloat16().double() for part in (gate, up))
+                    return (torch.nn.functional.silu(gate) * up).bfloat16().double() @ weights["down_proj"].T
+
+                def error(wanted, out=out):
+                    return ((out - wanted).square().mean() / wanted.square().mean()).sqrt().item()
+
+                self.assertLess(error(block(weights["gate_proj"], weights["up_proj"])), 2.0**-8)
+                # Control: the largest global scale for both.
+                ratio = self.PARTS["gate_proj"][2] / self.PARTS["up_proj"][2]
+                self.assertGreater(error(block(weights["gate_proj"], weights["up_proj"] * ratio)), 0.1)
 
 
 @needs_gpu

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace gemvjit::tools {
+namespace gemvjit {
 
 // Thrown out of the parse.
 struct KeyTwice {
@@ -29,4 +29,4 @@ class UniqueKeys {
   std::vector<std::set<std::string>> keys_;  // of the objects that are open
 };
 
-}  // namespace gemvjit::tools
+}  // namespace gemvjit

@@ -23,7 +23,7 @@ inline constexpr ExitCodeText exit_texts[] = {
     {9, "explain: the key would miss"},
     {10,
      "verify, import, export: something is not signed as GEMVJIT_CACHE_SIGNATURES asks, or, under any policy, wrongly"},
-    {130, "disasm: SIGINT or SIGTERM; the disassembler is ended too"},
+    {130, "disasm, export: SIGINT, SIGTERM or SIGHUP; the disassembler is ended too, and no half of a bundle stays"},
 };
 
 }  // namespace gemvjit::tools

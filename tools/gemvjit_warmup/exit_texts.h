@@ -21,7 +21,7 @@ inline constexpr ExitCodeText exit_texts[] = {
     {9,
      "--check: some kernels are missing, or their files cannot be read or not be trusted (error says \"unreadable\" "
      "and why); --max-seconds: some were not begun"},
-    {130, "SIGINT or SIGTERM: what was finished is kept, run again to go on"},
+    {130, "SIGINT, SIGTERM or SIGHUP: what was finished is kept, run again to go on"},
 };
 
 }  // namespace gemvjit::tools

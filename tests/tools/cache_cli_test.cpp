@@ -152,7 +152,7 @@ TEST_F(CacheCli, GcRemovesByTargetAgeAndSize) {
     EXPECT_EQ(cache({"gc", "--max-bytes", wrong}).exit_code, 2) << wrong;
   }
   EXPECT_EQ(cache({"gc", "--max-age", "1w"}).exit_code, 2);
-  EXPECT_EQ(cache({"gc", "--arch", "ampere"}).exit_code, 2);
+  EXPECT_EQ(cache({"gc", "--arch", "ampeer"}).exit_code, 2);
   EXPECT_EQ(document(cache({"gc", "--max-age", "1d", "--json"}))["removed"].size(), 0u);
   EXPECT_EQ(document(cache({"gc", "--arch", "sm_120a", "--json"}))["kept"], 3);
   const auto dry = document(cache({"gc", "--max-bytes", "1", "--dry-run", "--json"}));

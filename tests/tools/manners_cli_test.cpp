@@ -195,6 +195,7 @@ TEST_F(Manners, EveryHelpHasAnExample) {
   bool in_commands = false;
   for (std::string line; std::getline(help, line);) {
     if (line.starts_with("Subcommands:")) in_commands = true;
+    if (line.starts_with("Exit codes:")) in_commands = false;
     if (!in_commands || !line.starts_with("  ") || line[2] == ' ') continue;
     const std::string name = line.substr(2, line.find(' ', 2) - 2);
     if (name == "gemvjit-cache" || name == "GEMVJIT_CACHE_RO=/opt/kernels.gjb") continue;  // the examples

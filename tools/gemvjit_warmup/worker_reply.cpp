@@ -6,6 +6,7 @@ namespace gemvjit::tools {
 
 using nlohmann::json;
 
+// cppcheck-suppress unknownMacro
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelOutcome, path, error, outcome, status, milliseconds, compile_ms, registers,
                                    smem_bytes, spill_bytes, cubin_bytes)
 

@@ -20,7 +20,7 @@ if [ -z "$CLANG" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsign
 fi
 
 setup_configure fuzz "${CLANG_CMAKE_ARGS[@]}"
-cmake --build build/fuzz --target entry_fuzz bundle_fuzz | tail -n 1
+setup_quietly build/deps/build-fuzz.log "building fuzz" cmake --build build/fuzz --target entry_fuzz bundle_fuzz
 for seed in entry_v1.entry bundle_v1.gjb; do
   kind=${seed%%_*}
   corpus=build/fuzz/corpus/$kind

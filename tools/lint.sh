@@ -3,7 +3,7 @@
 #
 #   tools/lint.sh               cppcheck: warnings, performance, portability
 #   tools/lint.sh --tidy        and clang-tidy with the checks of .clang-tidy, but for the clang static analyzer: minutes
-#   tools/lint.sh --tidy-core   the same of the library alone, without cppcheck: what CI has time for
+#   tools/lint.sh --tidy-core   the same of the library alone, without cppcheck
 #   tools/lint.sh --analyze     all of it and the analyzer: three times as long
 #
 # A tool that is neither there nor to be had from apt is left out, with a word about it.
@@ -46,7 +46,7 @@ if [ -n "$CLANG" ] && command -v clang-tidy >/dev/null; then
   if [[ " ${TIDY_FOLDERS[*]} " == *" tools "* ]]; then
     targets+=(gemvjit-warmup gemvjit-cache gemvjit-verify gemvjit-bench gemvjit-tune)
   fi
-  cmake --build --preset asan --target "${targets[@]}" | tail -n 1
+  setup_quietly build/deps/build-asan.log "building asan" cmake --build --preset asan --target "${targets[@]}"
   git ls-files "${TIDY_FOLDERS[@]/%//*.cpp}" |
     xargs -P "$(nproc)" -n 4 clang-tidy -p build/asan --quiet --warnings-as-errors='*' --checks="$TIDY_CHECKS" 2>/dev/null || {
     echo "lint: clang-tidy has something to say, see above" >&2

@@ -22,7 +22,7 @@ build() {
   shift
   setup_configure "$preset" "${CLANG_CMAKE_ARGS[@]}"
   echo "sanitize: building in build/$preset"
-  cmake --build --preset "$preset" --target "$@" | tail -n 1
+  setup_quietly "build/deps/build-$preset.log" "building $preset" cmake --build --preset "$preset" --target "$@"
 }
 
 # The libraries that tests preload come before the sanitizer's own in some programs.

@@ -48,7 +48,7 @@ std::string replaced(std::string_view text, std::initializer_list<std::pair<char
 }
 
 // Between single quotes of bash or zsh, or of fish.
-std::string quoted(std::string_view text) { return replaced(text, {{'\'', "'\\''"}}); }
+std::string shell_quoted(std::string_view text) { return replaced(text, {{'\'', "'\\''"}}); }
 std::string fish_quoted(std::string_view text) { return replaced(text, {{'\'', "\\'"}, {'\\', "\\\\"}}); }
 
 std::vector<std::string> option_words(const CliPage& page) {
@@ -91,7 +91,7 @@ std::string bash_values(const CliPage& page, const std::string& command) {
     std::vector<std::string> patterns;
     for (const std::string& name : option.names) patterns.push_back(command + ":" + name);
     const std::string words = kind == ValueKind::choices
-                                  ? fmt::format("-W '{}' -- \"$cur\"", quoted(joined(choices_of(option), " ")))
+                                  ? fmt::format("-W '{}' -- \"$cur\"", shell_quoted(joined(choices_of(option), " ")))
                               : kind == ValueKind::file   ? "-f -- \"$cur\""
                               : kind == ValueKind::folder ? "-d -- \"$cur\""
                                                           : "";
@@ -113,7 +113,7 @@ void add_zsh_options(const CliPage& page, std::string& script) {
       case ValueKind::none:
         break;
       case ValueKind::choices:
-        action = fmt::format(":value:({})", quoted(joined(choices_of(option), " ")));
+        action = fmt::format(":value:({})", shell_quoted(joined(choices_of(option), " ")));
         break;
       case ValueKind::file:
         action = ":file:_files";

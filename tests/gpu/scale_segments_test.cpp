@@ -187,7 +187,9 @@ TEST_F(SwizzleOnDevice, IsTheHostsSwizzle) {
       ASSERT_TRUE(made);
       EXPECT_TRUE(*made == wanted) << n << "x" << k << " + " << offset;
       EXPECT_TRUE(to->check_guards());
-      if (rows.size() > 4) EXPECT_FALSE(*made == rows) << "control: the layouts differ";
+      if (rows.size() > 4) {
+        EXPECT_FALSE(*made == rows) << "control: the layouts differ";
+      }
     }
   }
 }

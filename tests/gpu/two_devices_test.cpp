@@ -66,7 +66,9 @@ class TwoDevices : public GpuTest {
   void TearDown() override {
     second_.reset();
     first_.reset();
-    if (!IsSkipped()) EXPECT_TRUE(gpu().make_current());
+    if (!IsSkipped()) {
+      EXPECT_TRUE(gpu().make_current());
+    }
   }
   static void expect_right(OnDevice& one) {
     const auto out = one.take_output();

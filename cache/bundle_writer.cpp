@@ -97,13 +97,14 @@ class TemporaryFile {
       return io_failure("rename a temporary file to", final_path_, errno);
     }
     temporary_.clear();
-    const int folder = ::open(split_path(final_path_).folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return io_failure("open directory", split_path(final_path_).folder, errno);
-    const int error = ::fsync(folder) != 0 ? errno : 0;
-    ::close(folder);
+    const std::string folder = split_path(final_path_).folder;
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return io_failure("open directory", folder, errno);
+    const int error = ::fsync(directory) != 0 ? errno : 0;
+    ::close(directory);
     // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
     if (error != 0 && error != EINVAL && error != ENOTSUP) {
-      return io_failure("fsync directory", split_path(final_path_).folder, error);
+      return io_failure("fsync directory", folder, error);
     }
     return Status::ok();
   }

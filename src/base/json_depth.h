@@ -16,9 +16,8 @@ inline constexpr int kMaxJsonLevels = 64;
 // parser gives up, and may be judged too deep for what follows.
 bool json_nests_deeper_than(std::string_view text, int levels);
 
-// What an exception of nlohmann::json says, without the name it has inside the program
-// ("[json.exception.type_error.302]
-// ") in front; other text as it is.
+// What an exception of nlohmann::json says, without the exception's own name in brackets before it; other text as it
+// is.
 std::string json_error_text(std::string_view what);
 
 }  // namespace gemvjit

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gemvjit {
@@ -28,5 +29,16 @@ class UniqueKeys {
  private:
   std::vector<std::set<std::string>> keys_;  // of the objects that are open
 };
+
+// nlohmann::json::parse, which throws KeyTwice besides what it throws itself.
+inline nlohmann::json parse_unique_keys(std::string_view text, bool allow_exceptions = true,
+                                        bool ignore_comments = false) {
+  UniqueKeys keys;
+  const auto on_event = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    keys.on_event(event, parsed);
+    return true;
+  };
+  return nlohmann::json::parse(text, on_event, allow_exceptions, ignore_comments);
+}
 
 }  // namespace gemvjit

@@ -23,9 +23,9 @@ Result<std::string> explain(const Context& context, const ProblemRequest& reques
 // Names the distinct kernels. cancelled if the callback says stop; else the first malformed problem's failure.
 Status plan(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel);
 
-// Looks whether each is in the cache, whole; opens neither library, and
-// changes nothing in the cache, in its counters or in what is warned of later. Besides plan()'s failures: entry_damaged
-// if one is damaged, else not_ready if one is missing: also one that cannot be read, whose own status is io_error.
+// Looks whether each is in the cache, whole; opens neither library, and changes nothing in the cache, in its counters
+// or in what is warned of later. Besides plan()'s failures: entry_damaged if one is damaged, else not_ready if one is
+// missing: also one that cannot be read, whose own status is io_error.
 Status check(const Context& context, std::span<const ProblemRequest> requests, const KernelCallback& on_kernel);
 
 }  // namespace gemvjit

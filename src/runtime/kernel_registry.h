@@ -1,7 +1,7 @@
 // KernelRegistry: the kernels that a context has ready, found on the launch path without a lock.
 //
-// A hash table of slots, one for each (family, N, K, silu_mul, pdl allowed, scale segments); a slot holds for each token class (M <= 8,
-// 16, 32) the kernel to launch: the smallest warmed nt that covers it. What a launch gets:
+// A hash table of slots, one for each (family, N, K, silu_mul, pdl allowed, scale segments); a slot holds for each
+// token class (M <= 8, 16, 32) the kernel to launch: the smallest warmed nt that covers it. What a launch gets:
 //   - a launch that allows PDL gets a PDL kernel, or one warmed without it where that is all there is for the nt;
 //   - a launch that forbids PDL never gets a PDL kernel.
 //

@@ -76,13 +76,8 @@ Result<nlohmann::json> parse(const std::string& path, const Bytes& bytes) {
   };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (json_nests_deeper_than(text, kMaxJsonLevels)) return refuse("nested too deep");
-  UniqueKeys keys;
-  const auto on_event = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    keys.on_event(event, value);
-    return true;
-  };
   try {
-    nlohmann::json object = nlohmann::json::parse(text, on_event, true, true);
+    nlohmann::json object = parse_unique_keys(text, /*allow_exceptions=*/true, /*ignore_comments=*/true);
     if (!object.is_object()) return refuse("not a JSON object of options");
     return object;
   } catch (const KeyTwice& twice) {

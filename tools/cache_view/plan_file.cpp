@@ -25,14 +25,6 @@ constexpr int most_levels = 8;  // a plan has 4
 // Thrown and caught in this file only, as the JSON library does with its own.
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
-json parse_json(std::string_view text) {
-  UniqueKeys keys;
-  return json::parse(text, [&](int, json::parse_event_t event, json& value) {
-    keys.on_event(event, value);
-    return true;
-  });
-}
-
 void require_fields(const json& object, const std::string& place, std::initializer_list<std::string_view> names) {
   if (!object.is_object()) fail(place + " must be an object");
   for (const std::string_view name : names) {
@@ -209,7 +201,7 @@ Result<Plan> parse_plan(std::string_view text) {
                   fmt::format("nested deeper than {} levels: this is no plan", most_levels));
   }
   try {
-    return plan_of(parse_json(text));
+    return plan_of(parse_unique_keys(text));
   } catch (const KeyTwice& twice) {
     return Status(StatusCode::invalid_argument, fmt::format("\"{}\" is there twice", printable(twice.key)));
   } catch (const json::exception& error) {  // quotes the text

@@ -48,13 +48,8 @@ Result<json> parse_model_json(const std::string& path, std::string_view text) {
   if (json_nests_deeper_than(text, model_json_levels)) {
     return bad(path, fmt::format("is nested more than {} levels deep", model_json_levels));
   }
-  UniqueKeys keys;
-  const auto on_event = [&](int, json::parse_event_t event, json& parsed) {
-    keys.on_event(event, parsed);
-    return true;
-  };
   try {
-    json document = json::parse(without_python_numbers(text), on_event, /*allow_exceptions=*/false);
+    json document = parse_unique_keys(without_python_numbers(text), /*allow_exceptions=*/false);
     if (!document.is_object()) return bad(path, "is not a JSON object");
     return document;
   } catch (const KeyTwice& twice) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <string_view>
 
+#include "src/base/suggestion.h"
 #include "tools/common/printable.h"
 
 namespace gemvjit::tools {
@@ -29,16 +29,10 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 // Whether a table is looked up by row instead of multiplied. The module's own name (its last part) decides first: a
 // projection inside an "embeddings" block, or an output head called embed_out, is a linear layer.
 bool is_embedding(std::string_view module) {
-  const std::string name = lower(module.empty() ? module : module.substr(0, module.size() - 1));
+  const std::string name = lower_case(module.empty() ? module : module.substr(0, module.size() - 1));
   const std::size_t dot = name.rfind('.');
   const std::string_view own = std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1);
   if (contains_any(own, {"proj", "dense", "linear", "mapping", "head", "mlp", "embed_out", "fc"})) return false;
@@ -46,7 +40,7 @@ bool is_embedding(std::string_view module) {
   return contains_any(name, {"embed", "position", "token_type"});
 }
 
-bool is_norm(std::string_view module) { return lower(module).find("norm") != std::string::npos; }
+bool is_norm(std::string_view module) { return lower_case(module).find("norm") != std::string::npos; }
 
 const Tensor* find(const TensorMap& by_name, std::string_view module, std::string_view part) {
   const auto place = by_name.find(std::string(module) + std::string(part));

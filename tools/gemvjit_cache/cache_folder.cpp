@@ -13,6 +13,7 @@
 #include "cache/layout.h"
 #include "cache/size_limit.h"
 #include "src/base/files.h"
+#include "src/base/suggestion.h"
 #include "src/runtime/options.h"
 #include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/tool_settings.h"
@@ -26,11 +27,6 @@ constexpr std::size_t shortest_prefix = 4;  // hex digits
 bool is_digest_prefix(const std::string& text) {
   return text.size() >= shortest_prefix && text.size() <= 2 * sizeof(Digest) &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 // What the name of an entry's file says; files keep their names when their content is damaged.
@@ -195,7 +191,7 @@ ExitCode select_entries(const std::vector<ListedEntry>& entries, const std::stri
                     printable(selector), shortest_prefix));
     return exit_usage;
   }
-  const std::string prefix = lower(selector);
+  const std::string prefix = lower_case(selector);
   std::vector<const ListedEntry*> matches;
   for (const ListedEntry& listed : entries) {
     if (!listed.entry) continue;

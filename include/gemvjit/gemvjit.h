@@ -21,9 +21,11 @@
  *   Pointers   into device memory are marked [device]; all others are host pointers. The library allocates no device
  *              memory, ever.
  *   Threads    All functions may be called from any threads at once on one context, except gemvjit_destroy, which must
- *              be the last. A context is used in the process that made it: after fork() make a new one.
- *   CUDA       No CUDA header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default
- *              stream. libcuda and libnvrtc are opened on first use; a missing one is an ordinary error.
+ *              be the last. A context belongs to the process that made it: in a child of fork() whatever could
+ *              compile, load or launch is FORKED, and gemvjit_destroy frees the memory alone. The driver does not work
+ * in a child forked after CUDA was started; a context without a device (NONE), made there, does. CUDA       No CUDA
+ * header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default stream. libcuda and
+ * libnvrtc are opened on first use; a missing one is an ordinary error.
  */
 #ifndef GEMVJIT_GEMVJIT_H
 #define GEMVJIT_GEMVJIT_H
@@ -70,7 +72,8 @@ typedef enum gemvjit_status {
   GEMVJIT_CUDA_ERROR = 16,
   GEMVJIT_CANCELLED = 17,
   GEMVJIT_OUT_OF_MEMORY = 18, /* host memory */
-  GEMVJIT_INTERNAL_ERROR = 19
+  GEMVJIT_INTERNAL_ERROR = 19,
+  GEMVJIT_FORKED = 20 /* a context of the parent process, used after fork(): make a new one */
 } gemvjit_status;
 
 /* "0.1.0". Static storage. */
@@ -108,6 +111,26 @@ typedef enum gemvjit_log_level {
  * a miss. Must not call back into the library. `message` lives for the call. */
 typedef void (*gemvjit_log_callback)(void* user, gemvjit_log_level level, const char* message);
 
+/* What happened on the launch path, for whoever watches a service: told where it happens, in no order between threads.
+ */
+typedef enum gemvjit_event_kind {
+  GEMVJIT_EVENT_LAUNCH_MISS = 1 /* a launch found no kernel: NOT_READY, or M_NOT_COVERED for want of a larger nt */
+} gemvjit_event_kind;
+
+typedef struct gemvjit_event {
+  size_t struct_size;
+  int32_t kind;    /* gemvjit_event_kind */
+  int32_t status;  /* gemvjit_status that the call returns */
+  int32_t family;  /* gemvjit_family */
+  int32_t sealed;  /* 1: after gemvjit_seal */
+  int64_t m, n, k; /* as launched; m is 0 for a family without tokens */
+  int32_t silu_mul, pdl, scale_segments;
+} gemvjit_event;
+
+/* Called in the launching thread, before the launch returns; its time is the launch's. Must not call back into the
+ * library, nor throw. `event` lives for the call. */
+typedef void (*gemvjit_event_callback)(void* user, const gemvjit_event* event);
+
 typedef struct gemvjit_options {
   size_t struct_size;
   int32_t device;          /* ordinal, GEMVJIT_DEVICE_CURRENT (default) or GEMVJIT_DEVICE_NONE */
@@ -120,6 +143,8 @@ typedef struct gemvjit_options {
   int32_t log_level;       /* gemvjit_log_level */
   gemvjit_log_callback log_callback; /* NULL: stderr */
   void* log_user;
+  gemvjit_event_callback event_callback; /* NULL: none; misses are counted all the same */
+  void* event_user;
 } gemvjit_options;
 
 /* Set struct_size and all defaults. INVALID_ARGUMENT for NULL. */
@@ -131,8 +156,10 @@ GEMVJIT_API gemvjit_status gemvjit_options_init(gemvjit_options* options);
  * On a device the context keeps the device's primary context retained until gemvjit_destroy. */
 GEMVJIT_API gemvjit_status gemvjit_create(const gemvjit_options* options, gemvjit_context** out);
 
-/* Unload all kernels and free the context; NULL succeeds. No launch may be running in another thread's call, work
- * already on streams must have ended, and no stream may be capturing (unloading breaks a capture). */
+/* Unload all kernels and free the context. Never fails: NULL succeeds, and so does a context whose driver, device or
+ * process is gone (an exit handler, a reset device, a child of fork()). No launch may be running in another thread's
+ * call, work already on streams must have ended, and no graph that holds the kernels may be launched again. Streams may
+ * be capturing: captures go on. */
 GEMVJIT_API gemvjit_status gemvjit_destroy(gemvjit_context* context);
 
 /* The device's compile target, "sm_90a"; NULL without a device. Lives as long as the context. */
@@ -142,8 +169,9 @@ GEMVJIT_API const char* gemvjit_cache_dir(const gemvjit_context* context);
 /* Hash over the tuning tables in use (64 hex digits), so that ranks can compare. Lives as long as the context. */
 GEMVJIT_API const char* gemvjit_tuning_hash(const gemvjit_context* context);
 
-/* From now on a compile is an error: a launch that was not warmed is NOT_READY whatever on_miss says, and a warmup that
- * would compile gives SEALED for that kernel. Loading from the cache in gemvjit_warmup stays allowed. For good. */
+/* From now on a compile is an error: a launch that was not warmed is NOT_READY whatever on_miss says, within 10 us and
+ * with an event (gemvjit_options.event_callback), and a warmup that would compile gives SEALED for that kernel. Loading
+ * from the cache in gemvjit_warmup stays allowed. For good. */
 GEMVJIT_API gemvjit_status gemvjit_seal(gemvjit_context* context);
 
 /* ------------------------------------------------------------------------------------------------ problems ------ */
@@ -158,18 +186,21 @@ typedef enum gemvjit_family {
 /* One linear layer, for warmup and questions. M plays no part in it. */
 typedef struct gemvjit_problem {
   size_t struct_size;
-  int32_t family;         /* gemvjit_family */
-  int32_t nt;             /* 0: every nt (1, 2, 4); else just that one. Must be 0 but for the GEMVs */
-  int64_t n;              /* weight rows = output features; with silu_mul gate and up together. Multiple of 8 (16 with
-                             silu_mul; any but for the GEMVs), at most 2^31 */
-  int64_t k;              /* reduction. Multiple of 16, of 8 for BF16; at most 2^27 */
-  int32_t silu_mul;       /* 1: out[M,N/2] = silu(gate) * up */
-  int32_t pdl;            /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
-  int32_t allow_untuned;  /* 1: shapes without a measured configuration get a predicted one, or that of the nearest
-                             measured shape, or a default one */
-  int32_t scale_segments; /* 1: launches name gemvjit_nvfp4_gemv_args.segments; a kernel of its own, of the same
-                             configuration. NVFP4_GEMV only */
-  const char* arch;       /* "sm_90a"; NULL: the context's device */
+  int32_t family;           /* gemvjit_family */
+  int32_t nt;               /* 0: every nt (1, 2, 4); else just that one. Must be 0 but for the GEMVs */
+  int64_t n;                /* weight rows = output features; with silu_mul gate and up together. Multiple of 8 (16 with
+                               silu_mul; any but for the GEMVs), at most 2^31 */
+  int64_t k;                /* reduction. Multiple of 16, of 8 for BF16; at most 2^27 */
+  int32_t silu_mul;         /* 1: out[M,N/2] = silu(gate) * up */
+  int32_t pdl;              /* 1: programmatic dependent launch allowed (used where the target has it and it wins) */
+  int32_t allow_untuned;    /* 1: shapes without a measured configuration get a predicted one, or that of the nearest
+                               measured shape, or a default one */
+  int32_t scale_segments;   /* 1: launches name gemvjit_nvfp4_gemv_args.segments; a kernel of its own, of the same
+                               configuration. NVFP4_GEMV only */
+  int32_t cluster_fallback; /* 1: also keep in the cache what takes the place of kernels whose thread block cluster a
+                               device cannot run (a MIG partition, a limit by MPS); a warmup on such a device asks for
+                               it by itself. Nothing more is loaded */
+  const char* arch;         /* "sm_90a"; NULL: the context's device */
 } gemvjit_problem;
 
 /* Set struct_size, family, n, k; nt 0, silu_mul 0, pdl 1, allow_untuned 0, arch NULL. */
@@ -241,19 +272,28 @@ typedef struct gemvjit_kernel_info {
  * gemvjit_destroy on the context, nor throw (an exception cancels, and is INTERNAL_ERROR). */
 typedef int (*gemvjit_kernel_callback)(void* user, const gemvjit_kernel_info* kernel);
 
+/* How far a warmup goes. */
+typedef enum gemvjit_warmup_level {
+  GEMVJIT_LEVEL_RESOLVED = 0, /* ready to be launched: a launch loads nothing and waits for no running kernel */
+  GEMVJIT_LEVEL_COMPILED = 1, /* in the cache; nothing is loaded. Always so for a foreign arch */
+  GEMVJIT_LEVEL_LOADED = 2 /* the driver has the code; launches are NOT_READY until a warmup to RESOLVED. The driver's
+                              default (CUDA_MODULE_LOADING=LAZY) then waits for no running kernel yet */
+} gemvjit_warmup_level;
+
 typedef struct gemvjit_warmup_options {
   size_t struct_size;
   gemvjit_kernel_callback on_kernel; /* NULL: none */
   void* user;
   const volatile int32_t* cancel; /* NULL, or a flag that another thread or a signal handler sets to non-zero */
   gemvjit_status* problem_status; /* NULL, or `count` values: the first failure of each problem's kernels, or OK */
-  int32_t compile_only;           /* 1: fill the cache, load nothing; always so for a foreign arch */
+  int32_t level;                  /* gemvjit_warmup_level */
   int32_t require_cache;          /* 1: a kernel that cannot be kept in the cache directory counts as failed
                                      (CACHE_NOT_WRITABLE) */
 } gemvjit_warmup_options;
 
-/* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved so that
- * its first launch loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
+/* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved (in the
+ * device's primary context, and in the current one if that is another of the device) so that its first launch there
+ * loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
  * kernel. Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and
  * not while a stream captures: NOT_READY at once, for all problems, where the driver tells of that, which it does for
  * streams that are not non-blocking. `options` may be NULL. `count` is at most 1000000, as for gemvjit_plan and
@@ -267,6 +307,14 @@ typedef struct gemvjit_warmup_options {
  * cancelled. Problems are checked first: one that is malformed fails alone, and has no callback. */
 GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                           const gemvjit_warmup_options* options);
+
+/* Whether launches of the problems, in the CUDA context that is current (none: the device's primary context), would
+ * load nothing: OK if all their kernels are resolved there; else NOT_READY with the first that is not in
+ * gemvjit_last_error(), and a status for each problem in problem_status (NULL, or `count` values). Answers at once,
+ * also while another thread warms up; while a stream captures it fails at once, as gemvjit_warmup does. NO_DRIVER if
+ * the context has no device. */
+GEMVJIT_API gemvjit_status gemvjit_ready(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                                         gemvjit_status* problem_status);
 
 /* Name the distinct kernels of the problems without looking into the cache (outcome MISSING for all). Opens nothing. A
  * malformed problem's status if there is one; CANCELLED if the callback says so. */
@@ -435,6 +483,8 @@ typedef struct gemvjit_stats_data {
   /* With the four by gemvjit_kernel_info.match above a counter for each class: problems of warmups for which there was
    * no kernel (a shape that is not served, nothing measured where that was asked for). Older headers end before it. */
   uint64_t unserved_problems;
+  uint64_t
+      cluster_fallbacks; /* kernels whose cluster the device cannot run, served without; older headers end before */
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

@@ -23,6 +23,11 @@ Status check_context(const gemvjit_context* context) {
   return context != nullptr ? Status::ok() : invalid("the context is null: make one with gemvjit_create");
 }
 
+Status check_own_context(const gemvjit_context* context) {
+  GEMVJIT_TRY(check_context(context));
+  return context->impl->is_parents() ? Status(StatusCode::forked, forked_text) : Status::ok();
+}
+
 Status check_flag(const char* name, int value) {
   return value == 0 || value == 1 ? Status::ok() : invalid(fmt::format("{} is {}; 0 and 1 are accepted", name, value));
 }
@@ -44,11 +49,13 @@ Status fill_request(const gemvjit_problem* problem, ProblemRequest& request) {
   GEMVJIT_TRY(check_flag("gemvjit_problem.pdl", problem->pdl));
   GEMVJIT_TRY(check_flag("gemvjit_problem.allow_untuned", problem->allow_untuned));
   GEMVJIT_TRY(check_flag("gemvjit_problem.scale_segments", problem->scale_segments));
+  GEMVJIT_TRY(check_flag("gemvjit_problem.cluster_fallback", problem->cluster_fallback));
   request.problem = {
       static_cast<Family>(problem->family), problem->n, problem->k, problem->silu_mul != 0, problem->pdl != 0,
       problem->scale_segments != 0};
   request.nt = problem->nt;
   request.allow_untuned = problem->allow_untuned != 0;
+  request.cluster_fallback = problem->cluster_fallback != 0;
   if (problem->arch != nullptr) {
     GEMVJIT_TRY_ASSIGN(const Arch arch, Arch::parse(problem->arch));
     request.arch = arch;

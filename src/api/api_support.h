@@ -54,6 +54,10 @@ Status check_struct(const char* type, const Struct* value) {
   return check_size(type, value->struct_size, sizeof(Struct));
 }
 Status check_context(const gemvjit_context* context);
+// For what may compile, load or launch: forked in a child of the context's process.
+Status check_own_context(const gemvjit_context* context);
+inline constexpr const char* forked_text =
+    "the context was made before fork(), in the parent process: make a new one in this process";
 Status check_flag(const char* name, int value);  // 0 or 1
 Status check_family(int family);
 

@@ -28,6 +28,26 @@ static_assert(static_cast<int>(gemvjit::LogLevel::debug) + GEMVJIT_LOG_DEBUG == 
 static_assert(static_cast<int>(gemvjit::LogLevel::off) + GEMVJIT_LOG_DEBUG == GEMVJIT_LOG_OFF);
 static_assert(gemvjit::device_current == GEMVJIT_DEVICE_CURRENT && gemvjit::device_none == GEMVJIT_DEVICE_NONE);
 
+void set_events(const gemvjit_options& options, gemvjit::OptionRequest& request) {
+  if (options.event_callback == nullptr) return;
+  request.on_launch_miss = [callback = options.event_callback,
+                            user = options.event_user](const gemvjit::LaunchMiss& miss) {
+    gemvjit_event event{};
+    event.struct_size = sizeof event;
+    event.kind = GEMVJIT_EVENT_LAUNCH_MISS;
+    event.status = static_cast<std::int32_t>(miss.code);
+    event.family = static_cast<std::int32_t>(miss.shape.family);
+    event.sealed = miss.sealed ? 1 : 0;
+    event.m = miss.m;
+    event.n = miss.shape.n;
+    event.k = miss.shape.k;
+    event.silu_mul = miss.shape.silu_mul ? 1 : 0;
+    event.pdl = miss.shape.pdl_allowed ? 1 : 0;
+    event.scale_segments = miss.shape.scale_segments ? 1 : 0;
+    callback(user, &event);
+  };
+}
+
 Status read_options(const gemvjit_options& options, gemvjit::OptionRequest& request) {
   GEMVJIT_TRY(api::check_struct("gemvjit_options", &options));
   if (options.device < GEMVJIT_DEVICE_NONE) {
@@ -48,6 +68,7 @@ Status read_options(const gemvjit_options& options, gemvjit::OptionRequest& requ
   if (options.cache_dir != nullptr) request.cache_dir = options.cache_dir;
   if (options.tuning_dir != nullptr) request.tuning_dir = options.tuning_dir;
   if (options.dump_dir != nullptr) request.dump_dir = options.dump_dir;
+  set_events(options, request);
   return set_log(options, request);
 }
 
@@ -112,7 +133,7 @@ const char* gemvjit_tuning_hash(const gemvjit_context* context) {
 
 gemvjit_status gemvjit_seal(gemvjit_context* context) {
   return api::guarded([&] {
-    GEMVJIT_TRY(api::check_context(context));
+    GEMVJIT_TRY(api::check_own_context(context));
     context->impl->seal();
     return Status::ok();
   });

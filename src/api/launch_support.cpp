@@ -7,6 +7,8 @@ gemvjit_status check_launch_struct(const gemvjit_context* context, const char* f
   if (context == nullptr) {
     return refuse_launch(GEMVJIT_INVALID_ARGUMENT, "{}: the context is null: make one with gemvjit_create", function);
   }
+  if (context->impl->is_parents()) [[unlikely]]
+    return refuse_launch(GEMVJIT_FORKED, "{}: {}", function, forked_text);
   if (args == nullptr) return refuse_launch(GEMVJIT_INVALID_ARGUMENT, "{}: args is null", function);
   if (size != expected) {
     return refuse_launch(GEMVJIT_INVALID_ARGUMENT,

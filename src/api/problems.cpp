@@ -91,7 +91,7 @@ gemvjit_status gemvjit_explain(const gemvjit_context* context, const gemvjit_pro
 gemvjit_status gemvjit_describe_compiler(gemvjit_context* context, char* text, size_t size, size_t* length) {
   return api::guarded([&] {
     if (text == nullptr && size != 0) return api::invalid("gemvjit_describe_compiler: text is null but size is not 0");
-    GEMVJIT_TRY(api::check_context(context));
+    GEMVJIT_TRY(api::check_own_context(context));
     GEMVJIT_TRY_ASSIGN(const std::string described, context->impl->compilers().describe());
     copy_text(described, text, size);
     if (length != nullptr) *length = described.size();

@@ -11,9 +11,9 @@ using gemvjit::Status;
 namespace {
 
 // The struct as older headers had it.
-constexpr std::size_t older_sizes[] = {offsetof(gemvjit_stats_data, unserved_problems),
-                                       offsetof(gemvjit_stats_data, exact_kernels),
-                                       offsetof(gemvjit_stats_data, build_waits)};
+constexpr std::size_t older_sizes[] = {
+    offsetof(gemvjit_stats_data, cluster_fallbacks), offsetof(gemvjit_stats_data, unserved_problems),
+    offsetof(gemvjit_stats_data, exact_kernels), offsetof(gemvjit_stats_data, build_waits)};
 
 }  // namespace
 
@@ -53,6 +53,7 @@ gemvjit_status gemvjit_stats(const gemvjit_context* context, gemvjit_stats_data*
     now.cache_determinism_alarms = store.determinism_alarms;
     now.cache_unreadable = store.unreadable;
     now.unserved_problems = counters.unserved_problems.load();
+    now.cluster_fallbacks = counters.cluster_fallbacks.load();
     std::memcpy(stats, &now, stats->struct_size);
     return Status::ok();
   });

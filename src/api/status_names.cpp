@@ -27,7 +27,8 @@ namespace {
   X(GEMVJIT_CUDA_ERROR, cuda_error)                 \
   X(GEMVJIT_CANCELLED, cancelled)                   \
   X(GEMVJIT_OUT_OF_MEMORY, out_of_memory)           \
-  X(GEMVJIT_INTERNAL_ERROR, internal_error)
+  X(GEMVJIT_INTERNAL_ERROR, internal_error)         \
+  X(GEMVJIT_FORKED, forked)
 
 #define X(c_name, name) static_assert(static_cast<int>(gemvjit::StatusCode::name) == c_name);
 GEMVJIT_STATUS_LIST(X)

@@ -1,8 +1,11 @@
 // gemvjit_warmup, gemvjit_plan, gemvjit_check and the same by key: many kernels at once.
 #include "src/runtime/warmup.h"
 
+#include <optional>
+
 #include "src/api/api_support.h"
 #include "src/runtime/inspect.h"
+#include "src/runtime/ready.h"
 
 namespace api = gemvjit::api;
 using gemvjit::Result;
@@ -15,7 +18,7 @@ using Requests = std::vector<gemvjit::ProblemRequest>;
 constexpr size_t max_problems = 1'000'000;  // of one call; far above what any model has
 
 Status check_list(const gemvjit_context* context, const char* what, bool is_null, size_t count) {
-  GEMVJIT_TRY(api::check_context(context));
+  GEMVJIT_TRY(api::check_own_context(context));
   if (is_null && count != 0) return api::invalid(fmt::format("{} is null, but count is {}", what, count));
   if (count > max_problems) {
     return api::invalid(fmt::format("count is {}; at most {} {} a call are accepted", count, max_problems, what));
@@ -50,16 +53,31 @@ Result<Requests> read_keys(const gemvjit_context* context, const char* const* ke
   return requests;
 }
 
+Result<std::optional<gemvjit::Readiness>> read_level(int32_t level) {
+  switch (level) {
+    case GEMVJIT_LEVEL_RESOLVED:
+      return std::optional(gemvjit::Readiness::resolved);
+    case GEMVJIT_LEVEL_COMPILED:
+      return std::optional<gemvjit::Readiness>();
+    case GEMVJIT_LEVEL_LOADED:
+      return std::optional(gemvjit::Readiness::loaded);
+    default:
+      return api::invalid(
+          fmt::format("gemvjit_warmup_options.level is {}; GEMVJIT_LEVEL_RESOLVED (0), GEMVJIT_LEVEL_COMPILED (1) and "
+                      "GEMVJIT_LEVEL_LOADED (2) are accepted",
+                      level));
+  }
+}
+
 Status warm_up(gemvjit_context* context, std::span<const gemvjit::ProblemRequest> requests,
                const gemvjit_warmup_options* options) {
   gemvjit::WarmupOptions run;
   if (options != nullptr) {
     GEMVJIT_TRY(api::check_struct("gemvjit_warmup_options", options));
-    GEMVJIT_TRY(api::check_flag("gemvjit_warmup_options.compile_only", options->compile_only));
+    GEMVJIT_TRY_ASSIGN(run.load, read_level(options->level));
     GEMVJIT_TRY(api::check_flag("gemvjit_warmup_options.require_cache", options->require_cache));
     run.on_kernel = api::to_callback(options->on_kernel, options->user);
     run.cancel = options->cancel;
-    run.compile_only = options->compile_only != 0;
     run.require_cache = options->require_cache != 0;
   }
   const gemvjit::WarmupResult result = gemvjit::warm_up(*context->impl, requests, run);
@@ -76,6 +94,18 @@ gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* p
   return api::guarded([&] {
     GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
     return warm_up(context, requests, options);
+  });
+}
+
+gemvjit_status gemvjit_ready(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
+                             gemvjit_status* problem_status) {
+  return api::guarded([&] {
+    GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
+    const gemvjit::ReadyAnswer answer = gemvjit::ready(*context->impl, requests);
+    for (size_t i = 0; problem_status != nullptr && i < count; ++i) {
+      problem_status[i] = api::to_c(answer.problems[i].code());
+    }
+    return answer.overall;
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,6 +96,8 @@ struct KernelSpec {
   TileConfig tile;
 };
 Result<KernelSpec> describe_key(const KernelKey& key);
+// The same kernel in CTAs that are not in clusters; nothing for a key without a cluster, or if that is no kernel.
+std::optional<KernelKey> without_cluster(const KernelKey& key);
 // "nvfp4_gemv silu_mul pdl warps_k=8 warps_n=1 ...", for people.
 std::string flags_text(std::uint64_t flags);
 

@@ -227,6 +227,14 @@ Result<KernelSpec> describe_key(const KernelKey& key) {
   return spec;
 }
 
+std::optional<KernelKey> without_cluster(const KernelKey& key) {
+  if (get_flag(key.flags, flag_field::cluster_k) <= 1) return std::nullopt;
+  KernelKey alone = key;
+  alone.flags = set_flag(key.flags, flag_field::cluster_k, 1);
+  if (!describe_key(alone)) return std::nullopt;
+  return alone;
+}
+
 std::string flags_text(std::uint64_t flags) {
   const unsigned family = get_flag(flags, flag_field::family);
   const FamilyRow* row = family >= 1 && family <= std::size(families()) ? &families()[family - 1] : nullptr;

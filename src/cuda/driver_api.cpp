@@ -67,9 +67,12 @@ Result<std::shared_ptr<const DriverApi>> open_driver(const std::vector<std::stri
       continue;
     }
     api->path = file_of(reinterpret_cast<void*>(api->cuInit), file);
-    if (const Status status = cuda_status(*api, api->cuInit(0), "cuInit"); !status) {
+    const CUresult result = api->cuInit(0);
+    if (const Status status = cuda_status(*api, result, "cuInit"); !status) {
       // Another name would be the same driver: its answer is the reason.
-      return no_driver(purpose, fmt::format("{}{}: {}", tried, api->path, status.message()));
+      const bool forked = result == CUDA_ERROR_NOT_INITIALIZED;
+      return no_driver(purpose, fmt::format("{}{}: {}{}{}", tried, api->path, status.message(), forked ? "; " : "",
+                                            forked ? fork_hint : ""));
     }
     return std::shared_ptr<const DriverApi>(std::move(api));
   }

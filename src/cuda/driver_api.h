@@ -29,6 +29,11 @@ Result<std::shared_ptr<const DriverApi>> load_driver(const std::string& purpose)
 std::vector<std::string> libcuda_files_from_environment();
 Result<std::shared_ptr<const DriverApi>> open_driver(const std::vector<std::string>& files, const std::string& purpose);
 
+// What CUDA_ERROR_NOT_INITIALIZED means after cuInit was called, or from it.
+inline constexpr const char* fork_hint =
+    "CUDA does not work in a process that was forked after its parent had started CUDA: start processes by spawn or "
+    "exec, or make a context without a device, which can fill a cache";
+
 // The driver's name and text of an error, with what was being done: cuda_error "cuLibraryLoadData: CUDA_ERROR_... ".
 Status cuda_status(const DriverApi& driver, CUresult result, const std::string& doing);
 

@@ -70,6 +70,7 @@ Result<Library> Library::load(std::shared_ptr<const DriverApi> driver, const Byt
     return library;
   }
   auto loaded = std::make_shared<Shared>();
+  const CaptureBystander bystander(*driver);
   // No options: the driver copies the bytes, and loads code into a context when a function is resolved there.
   const CUresult load =
       driver->cuLibraryLoadData(&loaded->library, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
@@ -91,6 +92,7 @@ CUkernel Library::kernel() const { return shared_ == nullptr ? nullptr : shared_
 Status Library::prepare(CUdevice device, unsigned smem_bytes, bool nonportable_cluster, CUresult* result) const {
   if (shared_ == nullptr) return {StatusCode::internal_error, "Library::prepare without a loaded kernel"};
   const DriverApi& driver = *shared_->driver;
+  const CaptureBystander bystander(driver);
   const auto set = [&](CUfunction_attribute attribute, int value, const char* name) {
     const CUresult set_result = driver.cuKernelSetAttribute(attribute, value, shared_->kernel, device);
     note(result, set_result);
@@ -118,8 +120,16 @@ void Library::unload() {
   const std::shared_ptr<Shared> shared = std::move(shared_);
   shared_ = nullptr;
   if (--shared->users != 0) return;
+  const CaptureBystander bystander(*shared->driver);
   shared->driver->cuLibraryUnload(shared->library);
   std::erase_if(loaded_libraries<Shared>(), [&](const auto& entry) { return entry.second == shared; });
+}
+
+CaptureBystander::CaptureBystander(const DriverApi& driver)
+    : driver_(driver), exchanged_(driver.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+
+CaptureBystander::~CaptureBystander() {
+  if (exchanged_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
 ContextGuard::ContextGuard(const DriverApi& driver, CUcontext context)

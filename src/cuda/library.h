@@ -15,9 +15,9 @@ bool blames_image(CUresult result);
 
 // Loaded once a process (cuLibraryLoadData), however many contexts ask for the same bytes; the CUkernel is valid in
 // every context. The driver gets it back when the last of them unloads it. Movable. unload() is explicit and never runs
-// from a destructor: unloading during a stream capture breaks the capture, so the owner picks the moment. For the same
-// reason a library whose kernel was refused stays loaded: some other thread may be capturing. Threads: const functions
-// from any thread; unload() from one, when nobody uses the kernel any more.
+// from a destructor: graphs and work on streams may use the kernel still, so the owner picks the moment. Loading and
+// unloading leave captures alone (CaptureBystander). Threads: const functions from any thread; unload() from one, when
+// nobody uses the kernel any more.
 class Library {
  public:
   Library() = default;  // holds nothing; kernel() is null
@@ -43,6 +43,21 @@ class Library {
  private:
   struct Shared;  // what all users of the same bytes hold
   std::shared_ptr<Shared> shared_;
+};
+
+// Lets this thread load and unload for a scope while streams capture, in whatever mode: without it the driver refuses
+// an unload during a capture in the mode global (any thread's) or thread-local (this thread's), and ends the capture.
+class CaptureBystander {
+ public:
+  explicit CaptureBystander(const DriverApi& driver);
+  ~CaptureBystander();
+  CaptureBystander(const CaptureBystander&) = delete;
+  CaptureBystander& operator=(const CaptureBystander&) = delete;
+
+ private:
+  const DriverApi& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // in between: the thread's own
+  bool exchanged_;
 };
 
 // Makes a context current in this thread for a scope and restores the caller's. status() says whether it is current;

@@ -92,7 +92,8 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {
-  // After a fork, or while the process ends, the driver may refuse all of this; what it holds goes with the process.
+  if (is_parents()) return;  // locks may be held for ever, and there is no driver
+  // While the process ends the driver may refuse all of this; what it holds goes with the process.
   registry_.unload_all();
   if (device_ != nullptr) (void)device_->driver->cuDevicePrimaryCtxRelease(device_->device);
 }
@@ -101,7 +102,9 @@ Context::~Context() {
 Result<int> Context::choose_ordinal(const cuda::DriverApi& driver) const {
   int count = 0;
   if (const CUresult result = driver.cuDeviceGetCount(&count); result != CUDA_SUCCESS) {
-    return cuda::cuda_status(driver, result, "cuDeviceGetCount");
+    const Status failure = cuda::cuda_status(driver, result, "cuDeviceGetCount");
+    if (result != CUDA_ERROR_NOT_INITIALIZED) return failure;
+    return Status(StatusCode::no_driver, fmt::format("{}; {}", failure.message(), cuda::fork_hint));
   }
   if (options_.device >= 0) {
     if (options_.device < count) return options_.device;
@@ -158,6 +161,10 @@ Status Context::open_device() {
                         major, minor)};
   }
   GEMVJIT_TRY(call(api.cuDevicePrimaryCtxRetain(&opened->primary, opened->device), "cuDevicePrimaryCtxRetain"));
+  if (const CUresult result = api.cuCtxGetId(opened->primary, &opened->primary_id); result != CUDA_SUCCESS) {
+    (void)api.cuDevicePrimaryCtxRelease(opened->device);
+    return call(result, "cuCtxGetId");
+  }
   for (const Arch& arch : opened->targets) target_texts_.push_back(arch.text());
   device_ = std::move(opened);
   log_.debug("device {}: {}, {}", ordinal, device_->name, target_texts_.front());

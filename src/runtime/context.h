@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/process_fork.h"
 #include "src/runtime/build_locks.h"
 #include "src/runtime/options.h"
 #include "src/runtime/resolver.h"
@@ -33,7 +34,9 @@ Dependencies default_dependencies();
 class Context {
  public:
   static Result<std::unique_ptr<Context>> create(ContextOptions options, Dependencies dependencies);
-  ~Context();  // unloads all kernels and releases the device, whatever the driver says
+  // Unloads all kernels and releases the device, whatever the driver says; in a child of the process that made the
+  // context frees memory alone.
+  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -57,6 +60,9 @@ class Context {
   // Whether kernels for `arch` can be loaded here.
   bool is_native(const Arch& arch) const;
 
+  // Whether this process is a child of the one that made the context, which is of no use then.
+  bool is_parents() const { return forked_since(fork_generation_); }
+
   void seal() { sealed_.store(true); }
   bool sealed() const { return sealed_.load(); }
 
@@ -70,6 +76,7 @@ class Context {
   Result<int> choose_ordinal(const cuda::DriverApi& driver) const;
   void note_target(const Arch& arch);
 
+  const std::uint32_t fork_generation_ = watch_forks();
   ContextOptions options_;
   Dependencies dependencies_;
   Log log_;

@@ -40,6 +40,7 @@ struct Counters {
   std::atomic<std::uint64_t> build_waits{0}, build_stale_waits{0}, build_shared_failures{0};
   // Kernels warmed, by how their configuration was found; dequantize_rows, which has but one, is not counted.
   std::array<std::atomic<std::uint64_t>, kMatches> kernels_by_match{};
+  std::atomic<std::uint64_t> cluster_fallbacks{0};  // kernels whose cluster did not fit, served without one
   std::atomic<std::uint64_t> unserved_problems{0};  // of warmups: no kernel could be named for them
   std::uint64_t kernels_of(Match match) const { return kernels_by_match[static_cast<std::size_t>(match)].load(); }
 };

@@ -18,12 +18,14 @@ std::size_t hash_of(const LaunchShape& shape) {
 }
 
 // Whether `candidate` serves a token class better than what the slot has: a smaller nt does less work; of one nt the
-// kernel that uses what the launch allows; of two alike the first stays.
+// kernel that uses what the launch allows; of two alike that with the larger cluster, since the other may be there as
+// its substitute; else the first stays.
 bool is_better(const LoadedKernel& candidate, const LoadedKernel* present) {
   if (present == nullptr) return true;
   const std::int32_t nt = candidate.spec.key.nt;
   if (nt != present->spec.key.nt) return nt < present->spec.key.nt;
-  return candidate.spec.pdl && !present->spec.pdl;
+  if (candidate.spec.pdl != present->spec.pdl) return candidate.spec.pdl;
+  return candidate.config.cluster_x > present->config.cluster_x;
 }
 
 }  // namespace
@@ -67,23 +69,44 @@ const LoadedKernel* KernelRegistry::find_key(const KernelKey& key) const {
   return found == kernels_.end() ? nullptr : found->second.get();
 }
 
-const LoadedKernel* KernelRegistry::insert(std::unique_ptr<LoadedKernel> kernel) {
+const LoadedKernel* KernelRegistry::add(std::unique_ptr<LoadedKernel> kernel) {
   const std::lock_guard lock(mutex_);
   const auto [place, inserted] = kernels_.try_emplace(kernel->spec.key, nullptr);
-  if (!inserted) return place->second.get();
-  place->second = std::move(kernel);
-  const LoadedKernel& served = *place->second;
-  LaunchShape shape{served.spec.key.n,         served.spec.key.k, served.spec.family, served.spec.silu_mul, true,
-                    served.spec.scale_segments};
-  offer(shape, served);
-  shape.pdl_allowed = false;
-  if (!served.spec.pdl) offer(shape, served);
-  return &served;
+  if (inserted) place->second = std::move(kernel);
+  return place->second.get();
 }
 
-void KernelRegistry::retire(std::unique_ptr<LoadedKernel> kernel) {
+void KernelRegistry::serve(const LoadedKernel& kernel) {
   const std::lock_guard lock(mutex_);
-  retired_.push_back(std::move(kernel));
+  const KernelSpec& spec = kernel.spec;
+  LaunchShape shape{spec.key.n, spec.key.k, spec.family, spec.silu_mul, true, spec.scale_segments};
+  offer(shape, kernel);
+  shape.pdl_allowed = false;
+  if (!spec.pdl) offer(shape, kernel);
+}
+
+const LoadedKernel* KernelRegistry::insert(std::unique_ptr<LoadedKernel> kernel) {
+  const LoadedKernel* const taken = add(std::move(kernel));
+  serve(*taken);
+  return taken;
+}
+
+void KernelRegistry::withdraw(const LoadedKernel& kernel) {
+  const std::lock_guard lock(mutex_);
+  const auto place = kernels_.find(kernel.spec.key);
+  if (place == kernels_.end() || place->second.get() != &kernel) return;
+  withdrawn_.push_back(std::move(place->second));
+  kernels_.erase(place);
+}
+
+void KernelRegistry::note_resolved(const LoadedKernel& kernel, CudaContextId context) {
+  const std::lock_guard lock(mutex_);
+  resolved_.emplace(&kernel, context);
+}
+
+bool KernelRegistry::is_resolved(const LoadedKernel& kernel, CudaContextId context) const {
+  const std::lock_guard lock(mutex_);
+  return resolved_.contains({&kernel, context});
 }
 
 void KernelRegistry::offer(const LaunchShape& shape, const LoadedKernel& kernel) {
@@ -141,9 +164,10 @@ std::size_t KernelRegistry::size() const {
 void KernelRegistry::unload_all() {
   const std::lock_guard lock(mutex_);
   for (auto& [key, kernel] : kernels_) kernel->library.unload();
-  for (auto& kernel : retired_) kernel->library.unload();
+  for (auto& kernel : withdrawn_) kernel->library.unload();
   kernels_.clear();
-  retired_.clear();
+  withdrawn_.clear();
+  resolved_.clear();
 }
 
 }  // namespace gemvjit

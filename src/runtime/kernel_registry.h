@@ -16,12 +16,16 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cache/entry.h"
 #include "src/catalog/catalog.h"
 #include "src/cuda/library.h"
+#include "src/runtime/device.h"
+#include "src/runtime/launch_shape.h"
 
 namespace gemvjit {
 
@@ -35,17 +39,6 @@ struct LoadedKernel {
   KernelResources resources;
   std::uint64_t cubin_bytes = 0;
   std::uint32_t compile_ms = 0;
-};
-
-// What a launch asks for, without M.
-struct LaunchShape {
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  Family family = Family::nvfp4_gemv;
-  bool silu_mul = false;
-  bool pdl_allowed = false;
-  bool scale_segments = false;
-  bool operator==(const LaunchShape&) const = default;
 };
 
 class KernelRegistry {
@@ -65,14 +58,21 @@ class KernelRegistry {
   // The kernel with just this key; nullptr if it is not loaded.
   const LoadedKernel* find_key(const KernelKey& key) const;
 
-  // Takes the kernel, unless one with its key is there already; the one that is served.
+  // Takes the kernel, unless one with its key is there already; the one that is there. No launch gets it yet.
+  const LoadedKernel* add(std::unique_ptr<LoadedKernel> kernel);
+  // From now on launches get the kernel, which is one of add()'s and resolved.
+  void serve(const LoadedKernel& kernel);
+  // Both.
   const LoadedKernel* insert(std::unique_ptr<LoadedKernel> kernel);
 
-  // Takes a kernel that was loaded and then found to be of no use, until unload_all(): it serves nothing and counts
-  // nowhere. To unload it at once would break a capture under way in another thread.
-  void retire(std::unique_ptr<LoadedKernel> kernel);
+  // Takes a kernel that was never served and is of no use back from add(), until unload_all(): it counts nowhere.
+  void withdraw(const LoadedKernel& kernel);
 
-  std::size_t size() const;  // without the retired
+  // In which CUDA contexts a kernel's function is resolved, so that its first launch there loads nothing.
+  void note_resolved(const LoadedKernel& kernel, CudaContextId context);
+  bool is_resolved(const LoadedKernel& kernel, CudaContextId context) const;
+
+  std::size_t size() const;  // without the withdrawn
   // Unload everything. No find() may run or follow.
   void unload_all();
 
@@ -88,7 +88,8 @@ class KernelRegistry {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Table>> tables_;  // the last one is published; each is twice as large as the one before
   std::unordered_map<KernelKey, std::unique_ptr<LoadedKernel>, KernelKeyHash> kernels_;
-  std::vector<std::unique_ptr<LoadedKernel>> retired_;
+  std::vector<std::unique_ptr<LoadedKernel>> withdrawn_;
+  std::set<std::pair<const LoadedKernel*, CudaContextId>> resolved_;
 };
 
 }  // namespace gemvjit

@@ -13,8 +13,8 @@ enum class Outcome : int { compiled = 1, cached = 2, failed = 3, missing = 4 };
 
 struct KernelReport {
   KernelKey key;
-  std::string digest;  // 64 hex digits; "" if the key could not be specialized
-  std::string path;    // the cache file; "" for memory only
+  std::string digest;                   // 64 hex digits; "" if the key could not be specialized
+  std::string path;                     // the cache file; "" for memory only
   Match match = Match::family_default;  // says nothing where is_named
   bool is_named = false;
   Family family = Family::nvfp4_gemv;

@@ -1,15 +1,10 @@
 #include "src/runtime/launch_kernels.h"
 
+#include "src/runtime/capturing.h"
 #include "src/runtime/work_plan.h"
 
 namespace gemvjit {
 namespace {
-
-// A stream that captures, or of which the driver does not say that it does not: nothing may be loaded.
-bool may_capture(const Device& device, CUstream stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  return device.driver->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
 
 CUcontext current_context(const Device& device) {
   CUcontext current = nullptr;
@@ -56,9 +51,10 @@ LaunchOutcome find_or_compile(Context& context, const LaunchShape& shape, std::i
     return {code, std::move(compiled)};
   }
   if (kernel != nullptr) return {};
-  if (found.shape_known) return {StatusCode::m_not_covered, {}};
-  context.counters().launch_misses.fetch_add(1, std::memory_order_relaxed);
-  return {StatusCode::not_ready, {}};
+  const StatusCode code = found.shape_known ? StatusCode::m_not_covered : StatusCode::not_ready;
+  if (code == StatusCode::not_ready) context.counters().launch_misses.fetch_add(1, std::memory_order_relaxed);
+  if (const LaunchMissSink& sink = context.options().on_launch_miss) sink({shape, m, code, context.sealed()});
+  return {code, {}};
 }
 
 template <typename Arguments>

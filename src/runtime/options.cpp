@@ -145,6 +145,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   GEMVJIT_TRY_ASSIGN(options.compile_threads, choose_compile_threads(request, environment));
   GEMVJIT_TRY_ASSIGN(options.log_level, choose_log_level(request, environment));
   options.log_sink = request.log_sink;
+  options.on_launch_miss = request.on_launch_miss;
   return options;
 }
 

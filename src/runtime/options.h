@@ -1,6 +1,6 @@
 // Run-time options: one table, one reading of the environment, one order: default < configuration files (settings.h) <
-// environment < what the caller set. This is the only place of the library that reads the environment, but for the search of libcuda and NVRTC in
-// src/cuda.
+// environment < what the caller set. This is the only place of the library that reads the environment, but for the
+// search of libcuda and NVRTC in src/cuda.
 //
 // docs/configuration.md shows the same table; a test holds the two together.
 #pragma once
@@ -17,6 +17,7 @@
 #include "cache/signatures.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
+#include "src/runtime/launch_shape.h"
 
 namespace gemvjit {
 
@@ -66,6 +67,7 @@ struct OptionRequest {
   int compile_threads = 0;  // 0: not set
   std::optional<LogLevel> log_level;
   Log::Sink log_sink;  // none: stderr
+  LaunchMissSink on_launch_miss;
 };
 
 // What a context works with.
@@ -82,6 +84,7 @@ struct ContextOptions {
   int compile_threads = 1;
   LogLevel log_level = LogLevel::warning;
   Log::Sink log_sink;
+  LaunchMissSink on_launch_miss;  // may be empty
 };
 
 // The value of a variable, or nothing. Tests give their own.

@@ -26,7 +26,8 @@ std::string flight_name(const CubinStore& store, const EntryId& id, bool rebuild
   return fmt::format("{}{} {}\n{}", rebuild ? "rebuild " : "", to_hex(id.digest), place, serves);
 }
 
-// Whether the device can run a cluster of the kernel's at all: fewer than the architecture has under MIG or MPS.
+// Whether the current context can run a cluster of the kernel's at all: fewer than the architecture has under MIG or
+// MPS.
 Status check_cluster(const Device& device, const LoadedKernel& kernel) {
   if (kernel.config.cluster_x <= 1) return Status::ok();
   LaunchAttributes attributes;
@@ -197,27 +198,31 @@ Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler, Re
   return delivered;
 }
 
-Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext caller_context) {
+Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext caller_context, Readiness readiness) {
   if (parts_.device == nullptr) {
     return Status(StatusCode::no_driver, "this context has no device to load a kernel on");
   }
+  const Goal goal{caller_context, readiness};
+  Trouble trouble;
   for (const KernelKey& key : candidates) {
     const LoadedKernel* loaded = parts_.registry->find_key(key);
     if (loaded == nullptr) continue;
-    if (caller_context != nullptr) GEMVJIT_TRY(prepare(*loaded, caller_context));
+    const Status ready = make_ready(*loaded, goal, trouble);
+    if (trouble.no_cluster) return substitute(key, ready, goal);
+    GEMVJIT_TRY(ready);
     return Ready{loaded, false, true, Status::ok()};
   }
   GEMVJIT_TRY_ASSIGN(const Delivered delivered, deliver(candidates, nullptr));
-  CUresult result = CUDA_SUCCESS;
-  const Result<const LoadedKernel*> loaded = load(*delivered.entry, caller_context, result);
+  const Result<const LoadedKernel*> loaded = load(*delivered.entry, goal, trouble);
   if (loaded) return Ready{*loaded, delivered.compiled, false, delivered.kept};
-  if (!delivered.compiled && cuda::blames_image(result)) return replace(delivered, loaded.status(), caller_context);
+  if (trouble.no_cluster) return substitute(delivered.entry->id.key, loaded.status(), goal);
+  if (!delivered.compiled && cuda::blames_image(trouble.result)) return replace(delivered, loaded.status(), goal);
   return cannot_load(delivered, loaded.status());
 }
 
 // The refused entry is not removed: what is built takes its place, and what cannot be built must not cost what is
 // there.
-Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal, CUcontext caller_context) {
+Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal, const Goal& goal) {
   const Status original = cannot_load(refused, refusal);
   if (parts_.sealed->load()) return original;
   const KernelKey key = refused.entry->id.key;
@@ -228,10 +233,25 @@ Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal,
     return Status(original.code(),
                   fmt::format("{}; and it cannot be built again: {}", original.message(), built.status().message()));
   }
-  CUresult result = CUDA_SUCCESS;
-  const Result<const LoadedKernel*> loaded = load(*built->entry, caller_context, result);
+  Trouble trouble;
+  const Result<const LoadedKernel*> loaded = load(*built->entry, goal, trouble);
+  if (trouble.no_cluster) return substitute(key, loaded.status(), goal);
   if (!loaded) return cannot_load(*built, loaded.status());
   return Ready{*loaded, built->compiled, false, built->kept};
+}
+
+// Slower, and right: the kernel that splits K over the warps of one CTA only.
+Result<Ready> Resolver::substitute(const KernelKey& key, const Status& refusal, const Goal& goal) {
+  const std::optional<KernelKey> alone = without_cluster(key);
+  if (!alone) return refusal;
+  Result<Ready> ready = resolve({&*alone, 1}, goal.caller_context, goal.readiness);
+  if (!ready) {
+    return Status(ready.status().code(),
+                  fmt::format("{}; and there is no substitute: {}", refusal.message(), ready.status().message()));
+  }
+  parts_.counters->cluster_fallbacks.fetch_add(1, std::memory_order_relaxed);
+  parts_.log.warning("{}; {} takes its place", refusal.message(), alone->text());
+  return ready;
 }
 
 // The driver's failures with key and file; others say for themselves what they are about.
@@ -242,7 +262,7 @@ Status Resolver::cannot_load(const Delivered& delivered, const Status& failure) 
                       parts_.device->name, failure.message(), delivered.path.empty() ? "none" : delivered.path)};
 }
 
-Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_context, CUresult& result) {
+Result<const LoadedKernel*> Resolver::load(const Entry& entry, const Goal& goal, Trouble& trouble) {
   auto kernel = std::make_unique<LoadedKernel>();
   GEMVJIT_TRY_ASSIGN(kernel->spec, describe_key(entry.id.key));
   kernel->config = launch_config(kernel->spec);
@@ -253,29 +273,55 @@ Result<const LoadedKernel*> Resolver::load(const Entry& entry, CUcontext caller_
   kernel->cubin_bytes = entry.cubin.bytes.size();
   kernel->compile_ms = entry.cubin.compile_ms;
 
-  const std::lock_guard lock(load_mutex_);
-  if (const LoadedKernel* present = parts_.registry->find_key(entry.id.key)) return present;
-  const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
-  GEMVJIT_TRY(guard.status());
-  GEMVJIT_TRY_ASSIGN(kernel->library,
-                     cuda::Library::load(parts_.device->driver, entry.cubin.bytes, entry.cubin.entry_name, &result));
-  kernel->kernel = kernel->library.kernel();
-  Status prepared = prepare(*kernel, nullptr, &result);
-  if (prepared && caller_context != nullptr) prepared = prepare(*kernel, caller_context, &result);
-  if (prepared) prepared = check_cluster(*parts_.device, *kernel);
-  if (!prepared) {
-    parts_.registry->retire(std::move(kernel));
-    return prepared;
+  const LoadedKernel* loaded = nullptr;
+  {
+    const std::lock_guard lock(load_mutex_);
+    loaded = parts_.registry->find_key(entry.id.key);
+    if (loaded == nullptr) {
+      const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
+      GEMVJIT_TRY(guard.status());
+      GEMVJIT_TRY_ASSIGN(kernel->library, cuda::Library::load(parts_.device->driver, entry.cubin.bytes,
+                                                              entry.cubin.entry_name, &trouble.result));
+      kernel->kernel = kernel->library.kernel();
+      loaded = parts_.registry->add(std::move(kernel));
+    }
   }
-  return parts_.registry->insert(std::move(kernel));
+  GEMVJIT_TRY(make_ready(*loaded, goal, trouble));
+  return loaded;
 }
 
-Status Resolver::prepare(const LoadedKernel& kernel, CUcontext caller_context, CUresult* result) const {
+// One kernel at a time, since a kernel that turns out to be of no use is taken back unless launches have it already.
+Status Resolver::make_ready(const LoadedKernel& kernel, const Goal& goal, Trouble& trouble) {
+  if (goal.readiness == Readiness::loaded) return Status::ok();
+  const std::lock_guard lock(load_mutex_);
+  const bool is_new = !parts_.registry->is_resolved(kernel, parts_.device->primary_id);
+  Status ready = resolve_in(kernel, parts_.device->primary, trouble);
+  if (ready && goal.caller_context != nullptr) ready = resolve_in(kernel, goal.caller_context, trouble);
+  if (ready) {
+    parts_.registry->serve(kernel);
+  } else if (is_new) {
+    parts_.registry->withdraw(kernel);
+  }
+  return ready;
+}
+
+Status Resolver::resolve_in(const LoadedKernel& kernel, CUcontext context, Trouble& trouble) {
   const Device& device = *parts_.device;
+  CudaContextId id = device.primary_id;
+  if (context != device.primary) {
+    GEMVJIT_TRY_ASSIGN(id, device.context_id(context));
+  }
+  if (parts_.registry->is_resolved(kernel, id)) return Status::ok();
   const bool nonportable_cluster = kernel.config.cluster_x > 8;
-  const cuda::ContextGuard guard(*device.driver, caller_context != nullptr ? caller_context : device.primary);
+  const cuda::ContextGuard guard(*device.driver, context);
   GEMVJIT_TRY(guard.status());
-  return kernel.library.prepare(device.device, kernel.config.smem_bytes, nonportable_cluster, result);
+  GEMVJIT_TRY(kernel.library.prepare(device.device, kernel.config.smem_bytes, nonportable_cluster, &trouble.result));
+  if (Status fits = check_cluster(device, kernel); !fits) {
+    trouble.no_cluster = true;
+    return fits;
+  }
+  parts_.registry->note_resolved(kernel, id);
+  return Status::ok();
 }
 
 // The folder that the sources were written to; "" if none was asked for or it cannot be written.

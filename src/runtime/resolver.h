@@ -37,7 +37,11 @@ struct Delivered {
   std::string path;       // of the cache file; "" without a directory
 };
 
-// A kernel that is ready to be launched.
+// How far a kernel is brought on the device. Loaded: the driver has it, and launches do not get it yet. Resolved: its
+// function too, so that a launch loads nothing and waits for nobody.
+enum class Readiness { loaded, resolved };
+
+// A kernel that is on the device.
 struct Ready {
   const LoadedKernel* kernel = nullptr;
   bool compiled = false;
@@ -68,11 +72,14 @@ class Resolver {
   // compile_failed.
   Result<Delivered> ensure_cached(std::span<const KernelKey> candidates);
 
-  // Loaded, its function resolved in the device's primary context and in `caller_context` (null: none), and registered.
-  // A cached kernel whose bytes the driver refuses is built once more and takes the refused one's place in the cache.
-  // If that cannot be done the entry stays and the failure is the driver's. Any other failure of the driver's (no
-  // memory, a broken context) leaves the cache alone. A failure names key and file.
-  Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context);
+  // Loaded, and for `resolved` its function resolved in the device's primary context and in `caller_context` (null:
+  // none), and served to launches. Where one of the two cannot run the kernel's cluster, the same kernel without a
+  // cluster takes its place (without_cluster()), from the cache or built. A cached kernel whose bytes the driver
+  // refuses is built once more and takes the refused one's place in the cache. If that cannot be done the entry stays
+  // and the failure is the driver's. Any other failure of the driver's (no memory, a broken context) leaves the cache
+  // alone. A failure names key and file.
+  Result<Ready> resolve(std::span<const KernelKey> candidates, CUcontext caller_context,
+                        Readiness goal = Readiness::resolved);
 
  private:
   // What a cache file was when it was looked into, so that one that was replaced meanwhile is told from it.
@@ -92,11 +99,21 @@ class Resolver {
                           std::span<const FileStamp> seen);
   std::optional<Delivered> find_meanwhile(const EntryId& id, const Entry* refused, const FileStamp& seen);
   Result<Delivered> compile(const Recipe& recipe, Compiler& compiler, Replace replace);
-  Result<Ready> replace(const Delivered& refused, const Status& refusal, CUcontext caller_context);
+  // What loading or resolving met with, beside its Status.
+  struct Trouble {
+    CUresult result = CUDA_SUCCESS;  // the driver's answer, where it was asked
+    bool no_cluster = false;         // the kernel's cluster does not fit here
+  };
+  struct Goal {
+    CUcontext caller_context;
+    Readiness readiness;
+  };
+  Result<Ready> replace(const Delivered& refused, const Status& refusal, const Goal& goal);
+  Result<Ready> substitute(const KernelKey& key, const Status& refusal, const Goal& goal);
   Status cannot_load(const Delivered& delivered, const Status& failure) const;
-  // `result`: the driver's answer, where it was asked.
-  Result<const LoadedKernel*> load(const Entry& entry, CUcontext caller_context, CUresult& result);
-  Status prepare(const LoadedKernel& kernel, CUcontext caller_context, CUresult* result = nullptr) const;
+  Result<const LoadedKernel*> load(const Entry& entry, const Goal& goal, Trouble& trouble);
+  Status make_ready(const LoadedKernel& kernel, const Goal& goal, Trouble& trouble);
+  Status resolve_in(const LoadedKernel& kernel, CUcontext context, Trouble& trouble);
   std::string dump(const Recipe& recipe) const;
 
   ResolverParts parts_;

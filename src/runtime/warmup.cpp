@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "src/catalog/compile_cost.h"
+#include "src/runtime/capturing.h"
 
 namespace gemvjit {
 namespace {
@@ -33,7 +34,7 @@ class WarmupRun {
     }
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return rank[a] > rank[b]; });
     for (Status& status : item_status_) status = {StatusCode::cancelled, "the warmup was cancelled before this kernel"};
-    if (context.device() != nullptr && !options.compile_only) note_caller_context(*context.device());
+    if (context.device() != nullptr && options.load) note_caller_context(*context.device());
   }
 
   void run() {
@@ -97,7 +98,7 @@ class WarmupRun {
 
   KernelReport make_ready(const WorkItem& item) {
     const auto begin = std::chrono::steady_clock::now();
-    KernelReport report = item.native && !options_.compile_only ? load(item) : fill_cache(item);
+    KernelReport report = item.native && options_.load ? load(item) : fill_cache(item);
     report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (report.outcome != Outcome::failed && is_tuned_family(item)) {
       auto& counter = context_.counters().kernels_by_match[static_cast<std::size_t>(report.match)];
@@ -106,7 +107,9 @@ class WarmupRun {
     return report;
   }
 
-  static bool is_tuned_family(const WorkItem& item) { return item.key().nt != 0 && !item.is_named; }
+  static bool is_tuned_family(const WorkItem& item) {
+    return item.key().nt != 0 && !item.is_named && !item.is_fallback;
+  }
 
   KernelReport failed(const WorkItem& item, const Status& status) const {
     KernelReport report = describe_item(context_, item);
@@ -128,7 +131,7 @@ class WarmupRun {
 
   // Into the cache and onto the device.
   KernelReport load(const WorkItem& item) {
-    Result<Ready> ready = context_.resolver().resolve(item.candidates, caller_context_);
+    Result<Ready> ready = context_.resolver().resolve(item.candidates, caller_context_, *options_.load);
     if (!ready) return failed(item, ready.status());
     if (options_.require_cache && ready->was_loaded) {  // loaded, perhaps without having been kept
       const Result<Delivered> delivered = context_.resolver().ensure_cached({&ready->kernel->spec.key, 1});
@@ -187,23 +190,10 @@ class WarmupRun {
   std::size_t done_ = 0;
 };
 
-// Whether an ordinary stream of the caller's context, or of the device's own where none is current, captures a graph: a
-// question about the legacy stream is then answered with an error of its own, and the capture goes on. Streams made
-// non-blocking are not told of.
-bool some_stream_captures(const Device& device) {
-  const cuda::DriverApi& driver = *device.driver;
-  CUcontext current = nullptr;
-  const bool is_current = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr;
-  const cuda::ContextGuard guard(driver, is_current ? current : device.primary);
-  if (!guard.status()) return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver.cuStreamIsCapturing(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-}
-
 }  // namespace
 
 WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests, const WarmupOptions& options) {
-  if (context.device() != nullptr && !options.compile_only && some_stream_captures(*context.device())) {
+  if (context.device() != nullptr && options.load && some_stream_captures(*context.device())) {
     const Status captures(StatusCode::not_ready,
                           "a stream captures a graph, and kernels are not loaded meanwhile: end the capture first, or "
                           "warm up before it");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace gemvjit {
 struct WarmupOptions {
   KernelCallback on_kernel;                       // from the threads that build, never from two at once
   const volatile std::int32_t* cancel = nullptr;  // non-zero: start nothing more
-  bool compile_only = false;                      // load nothing; kernels for other devices are never loaded
-  bool require_cache = false;                     // a kernel that cannot be kept in a directory counts as failed
+  // How far: in the cache only, or on the device, which is for kernels of the context's device alone.
+  std::optional<Readiness> load = Readiness::resolved;
+  bool require_cache = false;  // a kernel that cannot be kept in a directory counts as failed
 };
 
 struct WarmupResult {

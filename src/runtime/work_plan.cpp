@@ -42,8 +42,9 @@ using KnownItems = std::unordered_map<KernelKey, std::vector<std::size_t>, Kerne
 // names its target, or allows measured configurations only, must not be served by a name that only another one takes.
 void add_item(WorkPlan& plan, KnownItems& known, WorkItem item, std::size_t problem) {
   std::vector<std::size_t>& alike = known[item.key()];
-  const auto same = std::find_if(alike.begin(), alike.end(),
-                                 [&](std::size_t i) { return plan.items[i].candidates == item.candidates; });
+  const auto same = std::find_if(alike.begin(), alike.end(), [&](std::size_t i) {
+    return plan.items[i].candidates == item.candidates && plan.items[i].is_fallback == item.is_fallback;
+  });
   const std::size_t place = same != alike.end() ? *same : plan.items.size();
   if (same == alike.end()) {
     alike.push_back(place);
@@ -51,6 +52,18 @@ void add_item(WorkPlan& plan, KnownItems& known, WorkItem item, std::size_t prob
   }
   std::vector<std::size_t>& problems = plan.items[place].problems;
   if (problems.empty() || problems.back() != problem) problems.push_back(problem);
+}
+
+// The item's kernels without their clusters; nothing if none has one.
+std::optional<WorkItem> fallback_of(const WorkItem& item) {
+  WorkItem fallback;
+  for (const KernelKey& key : item.candidates) {
+    if (const std::optional<KernelKey> alone = without_cluster(key)) fallback.candidates.push_back(*alone);
+  }
+  if (fallback.candidates.empty()) return std::nullopt;
+  fallback.choice = item.choice;
+  fallback.is_fallback = true;
+  return fallback;
 }
 
 }  // namespace
@@ -108,7 +121,10 @@ WorkPlan plan_work(const Context& context, std::span<const ProblemRequest> reque
       if (request.nt != 0 && nt != request.nt) continue;
       Result<WorkItem> item = plan_kernel(context, request, nt);
       if (item) {
+        std::optional<WorkItem> fallback;
+        if (request.cluster_fallback) fallback = fallback_of(*item);
         add_item(plan, known, std::move(item).value(), p);
+        if (fallback) add_item(plan, known, std::move(*fallback), p);
         ++made;
       } else if (item.status().code() == StatusCode::untuned) {
         untuned = item.status();

@@ -16,7 +16,8 @@ struct ProblemRequest {
   Problem problem;
   int nt = 0;  // 0: every nt of the family
   bool allow_untuned = false;
-  std::optional<Arch> arch;  // none: the context's device
+  bool cluster_fallback = false;  // also what takes the place of kernels with clusters, for the cache
+  std::optional<Arch> arch;       // none: the context's device
   // Just this kernel, whatever the tables say; what else the request holds is ignored then.
   std::optional<KernelKey> key;
 };
@@ -26,6 +27,7 @@ struct WorkItem {
   std::vector<KernelKey> candidates;  // its names, best first (see resolver.h); one where the target was named
   Choice choice;                      // of the first; nothing where a key was asked for
   bool is_named = false;              // asked for by its key
+  bool is_fallback = false;           // what takes the place of a kernel with a cluster: for the cache alone
   bool native = false;                // can be loaded on the context's device
   std::vector<std::size_t> problems;  // who asked for it, in order
 

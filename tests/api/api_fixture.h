@@ -17,6 +17,7 @@ class ApiTest : public RuntimeTest {
     context_.impl = make();
     return &context_;
   }
+  void close() { context_.impl.reset(); }
   static gemvjit_problem problem(gemvjit_family family, std::int64_t n, std::int64_t k) {
     gemvjit_problem result;
     EXPECT_EQ(gemvjit_problem_init(&result, family, n, k), GEMVJIT_OK);

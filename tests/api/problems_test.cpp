@@ -198,9 +198,9 @@ TEST_F(ApiProblemTest, BadWarmupArguments) {
   gemvjit_warmup_options run{};
   EXPECT_EQ(gemvjit_warmup(context, &one, 1, &run), GEMVJIT_INVALID_ARGUMENT);
   run.struct_size = sizeof run;
-  run.compile_only = 2;
+  run.level = 3;
   EXPECT_EQ(gemvjit_warmup(context, &one, 1, &run), GEMVJIT_INVALID_ARGUMENT);
-  run.compile_only = 0;
+  run.level = 0;
   run.require_cache = 2;
   EXPECT_EQ(gemvjit_warmup(context, &one, 1, &run), GEMVJIT_INVALID_ARGUMENT);
   EXPECT_TRUE(compilers.compiled().empty());

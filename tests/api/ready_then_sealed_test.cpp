@@ -80,13 +80,13 @@ TEST_F(ReadyThenSealed, AWarmupWhileAStreamCapturesIsRefusedAtOnce) {
 
   // Without a load there is nothing that a capture could mind.
   run.on_kernel = nullptr;
-  run.compile_only = 1;
+  run.level = GEMVJIT_LEVEL_COMPILED;
   EXPECT_EQ(gemvjit_warmup(context, problems.data(), problems.size(), &run), GEMVJIT_OK);
   EXPECT_EQ(recording.count("cuLibraryLoadData"), 0u);
 
   // And when the capture is over all is as ever; so it is where the driver has another complaint about that stream.
   recording.errors["cuStreamIsCapturing"] = CUDA_ERROR_INVALID_CONTEXT;
-  run.compile_only = 0;
+  run.level = GEMVJIT_LEVEL_RESOLVED;
   EXPECT_EQ(gemvjit_warmup(context, problems.data(), problems.size(), &run), GEMVJIT_OK);
   EXPECT_EQ(stats_of(context).kernels_loaded, 6u);
 }

@@ -56,7 +56,7 @@ class ApiStats : public ApiTest {
     wanted.arch = "sm_90a";
     gemvjit_warmup_options warmup{};
     warmup.struct_size = sizeof warmup;
-    warmup.compile_only = 1;
+    warmup.level = GEMVJIT_LEVEL_COMPILED;
     return gemvjit_warmup(context, &wanted, 1, &warmup);
   }
 

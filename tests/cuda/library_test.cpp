@@ -32,7 +32,8 @@ TEST_F(LibraryTest, LoadsAndLooksTheKernelUp) {
   ASSERT_TRUE(library) << library.status().message();
   EXPECT_NE(library->kernel(), nullptr);
   EXPECT_EQ(seen, bytes.data());
-  EXPECT_THAT(state.calls(), ElementsAre("cuLibraryLoadData", "cuLibraryGetKernel"));
+  EXPECT_THAT(state.calls(), ElementsAre("cuThreadExchangeStreamCaptureMode", "cuLibraryLoadData", "cuLibraryGetKernel",
+                                         "cuThreadExchangeStreamCaptureMode"));
   EXPECT_THAT(state.kernel_names(), ElementsAre("nvfp4_gemv"));
 }
 

@@ -345,16 +345,6 @@ TEST_F(ResolverTest, LoadingResolvesInThePrimaryAndInTheCallersContext) {
   EXPECT_EQ(recording.libraries_loaded(), 1u);  // once a process
 }
 
-TEST_F(ResolverTest, ADeviceWithoutRoomForTheClusterIsTold) {
-  recording.max_active_clusters = 0;
-  const auto context = make();
-  const auto ready = context->resolver().resolve(item(*context, nvfp4(256, 8192, 1)).candidates, nullptr);
-  ASSERT_FALSE(ready);
-  EXPECT_EQ(ready.status().code(), StatusCode::unsupported);
-  EXPECT_NE(ready.status().message().find("cluster of 4"), std::string::npos) << ready.status().message();
-  EXPECT_EQ(context->registry().size(), 0u);
-}
-
 TEST_F(ResolverTest, WithoutADeviceNothingIsLoadedAndLibcudaIsNotAskedFor) {
   options.device = device_none;
   const auto context = make();

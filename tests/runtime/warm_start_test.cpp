@@ -39,7 +39,7 @@ TEST_F(WarmStart, AFullModelIsReadyQuickly) {
   {
     const auto context = make();
     WarmupOptions fill;
-    fill.compile_only = true;
+    fill.load = std::nullopt;
     ASSERT_TRUE(warm_up(*context, requests, fill).overall);
     kernels = compilers.compiled().size();
     ASSERT_EQ(kernels, 5u * (3 + 3 + 1));

@@ -203,7 +203,7 @@ TEST_F(WarmupTest, AForeignTargetIsCompiledAndNotLoaded) {
   EXPECT_EQ(reports.at(0).outcome, Outcome::compiled);
   EXPECT_EQ(recording.count("cuLibraryLoadData"), 0u);
   WarmupOptions compile_only;
-  compile_only.compile_only = true;
+  compile_only.load = std::nullopt;
   EXPECT_TRUE(warm(*context, {nvfp4(1024, 1024, 1)}, compile_only).overall);
   EXPECT_EQ(recording.count("cuLibraryLoadData"), 0u);
   EXPECT_TRUE(warm(*context, {on(nvfp4(1024, 1024, 1), "sm_90a")}).overall);

@@ -223,6 +223,7 @@ struct RecordingFunctions {
   static CUresult library_unload(CUlibrary) {
     RecordingState* state;
     if (const CUresult error = enter(state, "cuLibraryUnload"); error != CUDA_SUCCESS) return error;
+    if (state->on_unload) state->on_unload();
     const std::lock_guard lock(state->mutex_);
     if (state->libraries_loaded_ == 0) return CUDA_ERROR_INVALID_VALUE;
     --state->libraries_loaded_;
@@ -315,10 +316,28 @@ struct RecordingFunctions {
     return CUDA_SUCCESS;
   }
 
+  static CUresult exchange_capture_mode(CUstreamCaptureMode* mode) {
+    RecordingState* state;
+    if (const CUresult error = enter(state, "cuThreadExchangeStreamCaptureMode"); error != CUDA_SUCCESS) return error;
+    thread_local CUstreamCaptureMode of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    std::swap(*mode, of_thread);
+    state->capture_mode_relaxed = of_thread == CU_STREAM_CAPTURE_MODE_RELAXED;
+    return CUDA_SUCCESS;
+  }
+
+  static CUresult ctx_get_id(CUcontext context, unsigned long long* id) {
+    RecordingState* state;
+    if (const CUresult error = enter(state, "cuCtxGetId"); error != CUDA_SUCCESS) return error;
+    const CUcontext asked = context != nullptr ? context : state->current_context();
+    if (asked == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *id = reinterpret_cast<std::uintptr_t>(asked);
+    return CUDA_SUCCESS;
+  }
+
   static CUresult max_active_clusters(int* count, CUfunction, const CUlaunchConfig*) {
     RecordingState* state;
     if (const CUresult error = enter(state, "cuOccupancyMaxActiveClusters"); error != CUDA_SUCCESS) return error;
-    *count = state->max_active_clusters;
+    *count = state->on_occupancy ? state->on_occupancy() : state->max_active_clusters;
     return CUDA_SUCCESS;
   }
 };
@@ -450,6 +469,8 @@ std::shared_ptr<cuda::DriverApi> make_recording_driver(RecordingState& state) {
   api->cuKernelGetAttribute = F::kernel_get_attribute;
   api->cuLaunchKernelEx = F::launch_kernel_ex;
   api->cuStreamIsCapturing = F::stream_is_capturing;
+  api->cuThreadExchangeStreamCaptureMode = F::exchange_capture_mode;
+  api->cuCtxGetId = F::ctx_get_id;
   api->cuOccupancyMaxActiveClusters = F::max_active_clusters;
   return api;
 }

@@ -65,13 +65,17 @@ struct RecordingState {
   // What the fake answers.
   std::vector<FakeDevice> devices = {FakeDevice{}};
   int driver_version = 13000;
-  std::atomic<bool> capturing{false};       // what cuStreamIsCapturing tells of every stream
-  int max_active_clusters = 66;             // what cuOccupancyMaxActiveClusters tells
+  std::atomic<bool> capturing{false};  // what cuStreamIsCapturing tells of every stream
+  int max_active_clusters = 66;        // what cuOccupancyMaxActiveClusters tells
+  // Whether the thread that last exchanged its mode of capturing has it relaxed now.
+  std::atomic<bool> capture_mode_relaxed{false};
   std::map<std::string, CUresult> errors;   // by function name, "cuLaunchKernelEx"; such a call is recorded, and fails
   std::vector<std::size_t> argument_sizes;  // if set, launches copy that many arguments of these sizes
   std::function<CUresult(const void* image)> on_load;              // asked by cuLibraryLoadData
   std::function<CUresult(const std::string& name)> on_get_kernel;  // asked by cuLibraryGetKernel
-  std::function<void(const RecordedLaunch&)> on_launch;            // called without the lock held
+  std::function<void()> on_unload;                                 // called by cuLibraryUnload
+  std::function<int()> on_occupancy;  // asked by cuOccupancyMaxActiveClusters instead of max_active_clusters
+  std::function<void(const RecordedLaunch&)> on_launch;  // called without the lock held
 
   // What was called. Copies are taken under the lock.
   std::vector<std::string> calls() const;

@@ -11,7 +11,7 @@ namespace gemvjit::tools {
 namespace {
 
 constexpr std::string_view accepted =
-    "accepted: NxK[:nvfp4|:bf16|:dequant][:silu] with decimal N and K, such as 4096x14336, 28672x4096:silu or "
+    "accepted: NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments] with decimal N and K, such as 4096x14336, 28672x4096:silu or "
     "6144x4096:bf16";
 
 Status refuse(std::string_view text, std::string_view why) {
@@ -44,6 +44,8 @@ std::string_view shape_family_name(ShapeFamily family) {
       return "bf16";
     case ShapeFamily::dequant:
       return "dequant";
+    case ShapeFamily::swizzle:
+      return "swizzle";
   }
   return "unknown";
 }
@@ -65,13 +67,14 @@ Result<ShapeSpec> parse_shape(std::string_view text) {
     rest.remove_prefix(1);  // the colon
     const std::string_view word = rest.substr(0, rest.find(':'));
     rest.remove_prefix(word.size());
-    if (word == "silu") {
-      if (spec.silu_mul) return refuse(text, "':silu' is given twice");
-      spec.silu_mul = true;
+    if (word == "silu" || word == "segments") {
+      bool& is_set = word == "silu" ? spec.silu_mul : spec.scale_segments;
+      if (is_set) return refuse(text, fmt::format("':{}' is given twice", word));
+      is_set = true;
       continue;
     }
     if (has_family) return refuse(text, fmt::format("'{}' follows a family", word));
-    if (spec.silu_mul) return refuse(text, "the family comes before ':silu'");
+    if (spec.silu_mul || spec.scale_segments) return refuse(text, "the family comes before ':silu' and ':segments'");
     has_family = true;
     if (word == "nvfp4") {
       spec.family = ShapeFamily::nvfp4;
@@ -79,12 +82,18 @@ Result<ShapeSpec> parse_shape(std::string_view text) {
       spec.family = ShapeFamily::bf16;
     } else if (word == "dequant") {
       spec.family = ShapeFamily::dequant;
+    } else if (word == "swizzle") {
+      spec.family = ShapeFamily::swizzle;
     } else {
-      return refuse(text,
-                    fmt::format("'{}' is no family{}", word, did_you_mean(word, {"nvfp4", "bf16", "dequant", "silu"})));
+      return refuse(text, fmt::format("'{}' is no family{}", word,
+                                      did_you_mean(word, {"nvfp4", "bf16", "dequant", "swizzle", "silu", "segments"})));
     }
   }
-  if (spec.silu_mul && spec.family == ShapeFamily::dequant) return refuse(text, "dequant has no silu form");
+  const bool is_gemv = spec.family == ShapeFamily::nvfp4 || spec.family == ShapeFamily::bf16;
+  if (spec.silu_mul && !is_gemv) return refuse(text, fmt::format("{} has no silu form", shape_family_name(spec.family)));
+  if (spec.scale_segments && spec.family != ShapeFamily::nvfp4) {
+    return refuse(text, fmt::format("{} has no scale segments", shape_family_name(spec.family)));
+  }
   return spec;
 }
 

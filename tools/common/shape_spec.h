@@ -1,4 +1,4 @@
-// ShapeSpec: what --shape takes, NxK[:nvfp4|:bf16|:dequant][:silu].
+// ShapeSpec: what --shape takes, NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments].
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace gemvjit::tools {
 
-enum class ShapeFamily { nvfp4, bf16, dequant };
+enum class ShapeFamily { nvfp4, bf16, dequant, swizzle };
 std::string_view shape_family_name(ShapeFamily family);  // as in --shape
 
 struct ShapeSpec {
   std::int64_t n = 0, k = 0;
   ShapeFamily family = ShapeFamily::nvfp4;
   bool silu_mul = false;
+  bool scale_segments = false;
   bool operator==(const ShapeSpec&) const = default;
 };
 

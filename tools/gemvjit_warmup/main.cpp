@@ -202,7 +202,7 @@ gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Repor
   warmup.user = &reporter;
   warmup.cancel = interrupt_flag();
   warmup.problem_status = statuses.data();
-  warmup.compile_only = 1;
+  warmup.level = GEMVJIT_LEVEL_COMPILED;
   warmup.require_cache = 1;
   const gemvjit_status status = warm_kernels(context, list, warmup);
   if (status != GEMVJIT_OK && status != GEMVJIT_CANCELLED) {

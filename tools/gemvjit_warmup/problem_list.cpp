@@ -21,6 +21,8 @@ gemvjit_family library_family(ShapeFamily family) {
       return GEMVJIT_BF16_GEMV;
     case ShapeFamily::dequant:
       return GEMVJIT_DEQUANTIZE_ROWS;
+    case ShapeFamily::swizzle:
+      return GEMVJIT_SWIZZLE_BLOCKSCALE;
   }
   return GEMVJIT_NVFP4_GEMV;
 }
@@ -30,6 +32,7 @@ gemvjit_problem make_problem(const ShapeSpec& shape, const std::string& arch) {
   gemvjit_problem problem;
   (void)gemvjit_problem_init(&problem, library_family(shape.family), shape.n, shape.k);
   problem.silu_mul = shape.silu_mul ? 1 : 0;
+  problem.scale_segments = shape.scale_segments ? 1 : 0;
   problem.allow_untuned = 1;
   problem.arch = arch.empty() ? nullptr : arch.c_str();
   return problem;
@@ -38,21 +41,32 @@ gemvjit_problem make_problem(const ShapeSpec& shape, const std::string& arch) {
 // Shapes without repeats, in the order in which they were first asked for, and who asked.
 class ShapeSet {
  public:
+  explicit ShapeSet(const WarmupOptions& options) : options_(options) {}
+
   void add(const ShapeSpec& shape, const std::string& source) {
-    const auto [place, is_new] = places_.try_emplace({shape.n, shape.k, shape.family, shape.silu_mul}, shapes_.size());
+    const auto [place, is_new] = places_.try_emplace(
+        {shape.n, shape.k, shape.family, shape.silu_mul, shape.scale_segments}, shapes_.size());
     if (is_new) {
       shapes_.push_back(shape);
       sources_.emplace_back();
     }
     sources_[place->second].insert(source);
     // A prefill path that has no W4A16 GEMM dequantizes the weight, so every NVFP4 shape brings that kernel along.
-    if (shape.family == ShapeFamily::nvfp4) add({.n = shape.n, .k = shape.k, .family = ShapeFamily::dequant}, source);
+    if (shape.family != ShapeFamily::nvfp4) return;
+    add({.n = shape.n, .k = shape.k, .family = ShapeFamily::dequant}, source);
+    if (options_.swizzle) add({.n = shape.n, .k = shape.k, .family = ShapeFamily::swizzle}, source);
+    if (options_.segments && !shape.scale_segments) {
+      ShapeSpec with_segments = shape;
+      with_segments.scale_segments = true;
+      add(with_segments, source);
+    }
   }
   const std::vector<ShapeSpec>& shapes() const { return shapes_; }
   std::vector<std::string> sources(std::size_t shape) const { return {sources_[shape].begin(), sources_[shape].end()}; }
 
  private:
-  std::map<std::tuple<std::int64_t, std::int64_t, ShapeFamily, bool>, std::size_t> places_;
+  const WarmupOptions& options_;
+  std::map<std::tuple<std::int64_t, std::int64_t, ShapeFamily, bool, bool>, std::size_t> places_;
   std::vector<ShapeSpec> shapes_;
   std::vector<std::set<std::string>> sources_;
 };
@@ -84,7 +98,8 @@ std::string model_name(std::string path) {
 }
 
 std::string shape_text(const ShapeSpec& shape) {
-  return fmt::format("{}x{}:{}{}", shape.n, shape.k, shape_family_name(shape.family), shape.silu_mul ? ":silu" : "");
+  return fmt::format("{}x{}:{}{}{}", shape.n, shape.k, shape_family_name(shape.family), shape.silu_mul ? ":silu" : "",
+                     shape.scale_segments ? ":segments" : "");
 }
 
 std::string describe_compiler(gemvjit_context* context) {
@@ -155,7 +170,7 @@ bool wanted(gemvjit_context* context, const gemvjit_problem& problem, ProblemLis
 void add_problems(gemvjit_context* context, const WarmupOptions& options, const ShapeSpec& shape,
                   const std::vector<std::string>& sources, const std::string& arch, ProblemList& list) {
   std::vector<int> nts{0};
-  if (shape.family != ShapeFamily::dequant) {
+  if (shape.family == ShapeFamily::nvfp4 || shape.family == ShapeFamily::bf16) {
     if (!options.nts.empty()) nts = options.nts;
     // Each nt is tuned or not by itself.
     if (options.nts.empty() && options.tuned_only) nts = {1, 2, 4};
@@ -168,6 +183,7 @@ void add_problems(gemvjit_context* context, const WarmupOptions& options, const 
       problem.nt = nt;
       problem.pdl = pdl;
       problem.allow_untuned = options.tuned_only ? 0 : 1;
+      problem.cluster_fallback = options.cluster_fallbacks ? 1 : 0;
       if (!wanted(context, problem, list)) continue;
       list.problems.push_back(problem);
       list.sources.push_back(sources);
@@ -211,7 +227,7 @@ ExitCode make_problem_list(gemvjit_context* context, const WarmupOptions& option
   }
   if (const ExitCode code = check_shapes(context, options, list, error); code != exit_done) return code;
 
-  ShapeSet shapes;
+  ShapeSet shapes(options);
   for (const ShapeSpec& shape : options.shapes) shapes.add(shape, "shape " + shape_text(shape));
   for (const std::string& model : options.models) {
     const ExitCode code = add_model(context, options, model, list.archs.front(), shapes, list, error);

@@ -107,7 +107,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   std::vector<std::string> shapes, archs, nts, tps;
   std::string pdl = "on", cache_dir, shard;
   bool dry_run = false, check = false;
-  app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant][:silu]; nvfp4 if not said (repeatable)")
+  app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments]; nvfp4 if not said (repeatable)")
       ->type_name("SHAPE")
       ->allow_extra_args(false);
   app.add_option("--model", options.models, "folder of safetensors: every linear layer in it (repeatable)")
@@ -169,6 +169,10 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       app.add_flag("--dry-run", dry_run, "name the kernels, where each would come from and the time it would take");
   app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
   app.add_flag("--tuned-only", options.tuned_only, "leave out shapes without a measured configuration");
+  app.add_flag("--segments", options.segments, "also the NVFP4 kernels that take scale segments, for merged weights");
+  app.add_flag("--swizzle", options.swizzle, "also the kernels that swizzle block scales on the device, for loading");
+  app.add_flag("--cluster-fallbacks", options.cluster_fallbacks,
+               "also what serves where a device cannot run a cluster, such as a MIG partition");
   app.add_flag("--json", options.json, "results as one JSON document");
   CLI::Option* quiet_option = app.add_flag("-q,--quiet", options.quiet, "no progress; errors only");
   app.add_flag("-v,--verbose", options.verbosity, "each kernel as it is finished; twice: the library's debug log")
@@ -188,11 +192,12 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   if (*plan_option) {
     if (options.plan_in.empty()) return usage_error("--plan is empty; name a file");
     const bool more = !shapes.empty() || !options.models.empty() || !archs.empty() || !nts.empty() ||
-                      options.tuned_only || app.get_option("--pdl")->count() > 0;
+                      options.tuned_only || options.segments || options.swizzle || options.cluster_fallbacks ||
+                      app.get_option("--pdl")->count() > 0;
     if (more) {
       return usage_error(
-          "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl and --tuned-only to the run that "
-          "writes it");
+          "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl, --tuned-only, --segments, --swizzle and "
+          "--cluster-fallbacks to the run that writes it");
     }
   } else if (options.shapes.empty() && options.models.empty()) {
     return usage_error(

@@ -39,6 +39,8 @@ struct WarmupOptions {
   Shard shard;                // of the kernels; all if not said
   double max_seconds = 0;     // 0: no limit
   bool tuned_only = false;
+  bool segments = false, swizzle = false;  // also these kernels of NVFP4 shapes
+  bool cluster_fallbacks = false;          // also what serves where a cluster does not fit
   bool json = false;
   bool quiet = false;
   int verbosity = 0;

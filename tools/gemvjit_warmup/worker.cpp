@@ -57,7 +57,7 @@ WorkerReply warm_one(gemvjit_context* context, const std::string& key) {
   options.struct_size = sizeof options;
   options.on_kernel = on_kernel;
   options.user = &result;
-  options.compile_only = 1;
+  options.level = GEMVJIT_LEVEL_COMPILED;
   options.require_cache = 1;
   const char* text = key.c_str();
   const gemvjit_status status = gemvjit_warmup_keys(context, &text, 1, &options);

@@ -34,6 +34,7 @@ class Status(IntEnum):
     CANCELLED = 17
     OUT_OF_MEMORY = 18
     INTERNAL_ERROR = 19
+    FORKED = 20
 
 
 class MissPolicy(IntEnum):
@@ -74,19 +75,39 @@ class GlobalScaleKind(IntEnum):
     GLOBAL_SCALE_DIVISOR = 2
 
 
+class EventKind(IntEnum):
+    EVENT_LAUNCH_MISS = 1
+
+
+class WarmupLevel(IntEnum):
+    LEVEL_RESOLVED = 0
+    LEVEL_COMPILED = 1
+    LEVEL_LOADED = 2
+
+
 LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("kind", c_int32), ("status", c_int32), ("family", c_int32),
+                ("sealed", c_int32), ("m", c_int64), ("n", c_int64), ("k", c_int64), ("silu_mul", c_int32),
+                ("pdl", c_int32), ("scale_segments", c_int32)]
+
+
+EventCallback = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event))
 
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("device", c_int32), ("on_miss", c_int32), ("cache_dir", c_char_p),
                 ("tuning_dir", c_char_p), ("dump_dir", c_char_p), ("compile_threads", c_int32),
-                ("log_level", c_int32), ("log_callback", LogCallback), ("log_user", c_void_p)]
+                ("log_level", c_int32), ("log_callback", LogCallback), ("log_user", c_void_p),
+                ("event_callback", EventCallback), ("event_user", c_void_p)]
 
 
 class Problem(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("family", c_int32), ("nt", c_int32), ("n", c_int64), ("k", c_int64),
                 ("silu_mul", c_int32), ("pdl", c_int32), ("allow_untuned", c_int32), ("scale_segments", c_int32),
-                ("arch", c_char_p)]
+                ("cluster_fallback", c_int32), ("arch", c_char_p)]
 
 
 class KernelInfo(ctypes.Structure):
@@ -103,7 +124,7 @@ KernelCallback = ctypes.CFUNCTYPE(ctypes.c_int, c_void_p, POINTER(KernelInfo))
 
 class WarmupOptions(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("on_kernel", KernelCallback), ("user", c_void_p),
-                ("cancel", POINTER(c_int32)), ("problem_status", POINTER(c_int32)), ("compile_only", c_int32),
+                ("cancel", POINTER(c_int32)), ("problem_status", POINTER(c_int32)), ("level", c_int32),
                 ("require_cache", c_int32)]
 
 

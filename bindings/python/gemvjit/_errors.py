@@ -89,6 +89,10 @@ class InternalError(GemvjitError):
     pass
 
 
+class Forked(GemvjitError):
+    """The process was forked after the library was used: use multiprocessing's spawn, or fork before."""
+
+
 CLASSES = {
     Status.INVALID_ARGUMENT: InvalidArgument, Status.INVALID_SHAPE: InvalidShape,
     Status.INVALID_ALIGNMENT: InvalidAlignment, Status.UNSUPPORTED: Unsupported, Status.M_NOT_COVERED: MNotCovered,
@@ -96,7 +100,7 @@ CLASSES = {
     Status.NO_COMPILER: NoCompiler, Status.COMPILE_FAILED: CompileFailed,
     Status.CACHE_NOT_WRITABLE: CacheNotWritable, Status.ENTRY_DAMAGED: EntryDamaged, Status.NOT_FOUND: NotFound,
     Status.IO_ERROR: CacheIOError, Status.CUDA_ERROR: CudaError, Status.CANCELLED: Cancelled,
-    Status.OUT_OF_MEMORY: OutOfMemory, Status.INTERNAL_ERROR: InternalError,
+    Status.OUT_OF_MEMORY: OutOfMemory, Status.INTERNAL_ERROR: InternalError, Status.FORKED: Forked,
 }
 for _status, _class in CLASSES.items():
     _class.status = _status

@@ -164,6 +164,7 @@ TEST_F(CompileTest, OutputIsDeterministic) {
   EXPECT_EQ(first->bytes, second->bytes);
 }
 
+// B101, B106: it is the compiled code that says.
 TEST_F(CompileTest, RemovingTheWaitFromTheSourceIsSeen) {
   Recipe without = recipe();
   bool removed = false;
@@ -261,7 +262,7 @@ Loads count_loads(const std::string& sass) {
   return loads;
 }
 
-// Weights are requested before the wait, kStages steps of them, activations only after it: in every variant and way for
+// B100. Weights are requested before the wait, kStages steps of them, activations only after it: in every variant and way for
 // x but the ring.
 TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
   const auto disassembler = test::find_nvdisasm();

@@ -1,0 +1,135 @@
+// B94, B95. 32 threads at once on the library: launching, warming, asking, evicting from the cache, and making and
+// ending contexts of their own. What they are told is checked, and that the driver got back all that was loaded; a
+// thread sanitizer (preset tsan) sees what no result shows.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "tests/api/api_fixture.h"
+
+namespace gemvjit::test {
+namespace {
+
+class ManyThreads : public ApiTest {
+ protected:
+  static constexpr int kThreadsOfAKind = 8, kRounds = 6;
+
+  // The shapes that threads meet at: few, so that they meet.
+  static std::int64_t shape(int i) { return 64 * (1 + i % 5); }
+  static gemvjit_problem small(int i) {
+    gemvjit_problem one = problem(i % 2 == 0 ? GEMVJIT_NVFP4_GEMV : GEMVJIT_BF16_GEMV, shape(i), 1024);
+    one.nt = 1;
+    return one;
+  }
+  static gemvjit_status launch_small(gemvjit_context* context, int i) {
+    if (i % 2 == 0) {
+      const auto args = nvfp4_args(1 + i % 8, shape(i), 1024);
+      return gemvjit_nvfp4_gemv(context, &args, nullptr);
+    }
+    const auto args = bf16_args(1 + i % 8, shape(i), 1024);
+    return gemvjit_bf16_gemv(context, &args, nullptr);
+  }
+  void expect(bool right, const char* what) {
+    if (right) return;
+    ++failures_;
+    const std::lock_guard lock(log_mutex);
+    if (first_failure_.empty()) first_failure_ = std::string(what) + ": " + gemvjit_last_error();
+  }
+
+  // Warmed by nobody else: always there.
+  void launch(gemvjit_context* context) {
+    const auto args = nvfp4_args(5, 4096, 4096);
+    for (int i = 0; i < 20 * kRounds; ++i) {
+      expect(gemvjit_nvfp4_gemv(context, &args, nullptr) == GEMVJIT_OK, "launch");
+    }
+  }
+  // Kernels that others warm and launch at the same moment.
+  void warm_and_launch(gemvjit_context* context, int thread) {
+    for (int i = 0; i < kRounds; ++i) {
+      const gemvjit_problem wanted = small(thread + i);
+      expect(gemvjit_warmup(context, &wanted, 1, nullptr) == GEMVJIT_OK, "warmup");
+      expect(launch_small(context, thread + i) == GEMVJIT_OK, "launch of what was just warmed");
+    }
+  }
+  // Questions, and errors, whose text is the thread's own.
+  void ask(gemvjit_context* context, int thread) {
+    const std::int64_t mine = 9 + thread;  // an N that no kernel has
+    for (int i = 0; i < kRounds; ++i) {
+      const gemvjit_problem wanted = small(i), bad = problem(GEMVJIT_NVFP4_GEMV, 8 * mine + 1, 1024);
+      expect(gemvjit_supported(context, &wanted, nullptr, 0) == GEMVJIT_OK, "supported");
+      const gemvjit_status cached = gemvjit_check(context, &wanted, 1, nullptr, nullptr);
+      expect(cached == GEMVJIT_OK || cached == GEMVJIT_NOT_READY, "check");
+      expect(gemvjit_warmup(context, &bad, 1, nullptr) == GEMVJIT_INVALID_SHAPE, "warmup of a bad shape");
+      expect(last_error_has("N=" + std::to_string(8 * mine + 1) + " "), "the thread's own error");
+      gemvjit_stats_data stats{};
+      stats.struct_size = sizeof stats;
+      expect(gemvjit_stats(context, &stats) == GEMVJIT_OK && stats.launch_misses == 0, "stats");
+    }
+  }
+  // Contexts on the same folder, whose cap holds one or two kernels: each put evicts what others look for.
+  void live_alone(int thread) {
+    for (int i = 0; i < kRounds / 2; ++i) {
+      gemvjit_context own{make()};
+      for (int j = 0; j < 2; ++j) {
+        const gemvjit_problem wanted = small(thread + i + j);
+        expect(gemvjit_warmup(&own, &wanted, 1, nullptr) == GEMVJIT_OK, "warmup of an own context");
+        expect(launch_small(&own, thread + i + j) == GEMVJIT_OK, "launch of an own context");
+      }
+      expect(gemvjit_seal(&own) == GEMVJIT_OK, "seal");
+    }
+  }
+
+  void work(gemvjit_context* context, int thread) {
+    switch (thread % 4) {
+      case 0:
+        return launch(context);
+      case 1:
+        return warm_and_launch(context, thread);
+      case 2:
+        return ask(context, thread);
+      default:
+        return live_alone(thread);
+    }
+  }
+
+  std::atomic<int> failures_{0};
+  std::string first_failure_;
+};
+
+TEST_F(ManyThreads, WarmLaunchEvictAndEndContextsAtOnce) {
+  options.cache_max_bytes = 1500;
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm(context, {problem(GEMVJIT_NVFP4_GEMV, 4096, 4096)}), GEMVJIT_OK);
+  std::atomic<int> waiting{0};
+  std::vector<std::thread> threads;
+  constexpr int all = 4 * kThreadsOfAKind;
+  static_assert(all == 32);
+  for (int thread = 0; thread < all; ++thread) {
+    threads.emplace_back([&, thread] {
+      ++waiting;
+      while (waiting < all) std::this_thread::yield();  // so that all begin together
+      work(context, thread);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures_, 0) << first_failure_;
+
+  gemvjit_stats_data stats{};
+  stats.struct_size = sizeof stats;
+  ASSERT_EQ(gemvjit_stats(context, &stats), GEMVJIT_OK);
+  EXPECT_EQ(stats.launches, static_cast<std::uint64_t>(kThreadsOfAKind * (20 * kRounds + kRounds)));
+  EXPECT_EQ(stats.kernels_loaded, 3u + 10u) << "each kernel once, however many asked for it";
+  EXPECT_GT(stats.cache_evictions, 0u);
+  EXPECT_EQ(stats.compile_failures + stats.launch_misses, 0u);
+  // What the contexts that ended had is with the driver again; the one that is left has its own.
+  EXPECT_EQ(recording.primary_contexts_retained(0), 1);
+  EXPECT_EQ(recording.libraries_loaded(), 13u);
+  context->impl.reset();
+  EXPECT_EQ(recording.primary_contexts_retained(0), 0);
+  EXPECT_EQ(recording.libraries_loaded(), 0u);
+}
+
+}  // namespace
+}  // namespace gemvjit::test

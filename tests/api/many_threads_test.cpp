@@ -14,7 +14,7 @@ namespace {
 
 class ManyThreads : public ApiTest {
  protected:
-  static constexpr int kThreadsOfAKind = 8, kRounds = 6;
+  static constexpr int kThreadsOfAKind = 8, kRounds = 4;
 
   // The shapes that threads meet at: few, so that they meet.
   static std::int64_t shape(int i) { return 64 * (1 + i % 5); }

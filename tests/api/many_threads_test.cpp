@@ -14,21 +14,21 @@ namespace {
 
 class ManyThreads : public ApiTest {
  protected:
-  static constexpr int kThreadsOfAKind = 8, kRounds = 4;
+  static constexpr int kThreadsOfAKind = 8, kRounds = 6, kKernels = 8;  // kernels that are new in each round
 
-  // The shapes that threads meet at: few, so that they meet.
-  static std::int64_t shape(int i) { return 64 * (1 + i % 5); }
-  static gemvjit_problem small(int i) {
-    gemvjit_problem one = problem(i % 2 == 0 ? GEMVJIT_NVFP4_GEMV : GEMVJIT_BF16_GEMV, shape(i), 1024);
+  // Threads meet at these: all of a kind go through the same rounds.
+  static std::int64_t n_of(int round, int i) { return 64 * (1 + round * kKernels + i % kKernels); }
+  static gemvjit_problem wanted(int round, int i) {
+    gemvjit_problem one = problem(i % 2 == 0 ? GEMVJIT_NVFP4_GEMV : GEMVJIT_BF16_GEMV, n_of(round, i), 1024);
     one.nt = 1;
     return one;
   }
-  static gemvjit_status launch_small(gemvjit_context* context, int i) {
+  static gemvjit_status launch_one(gemvjit_context* context, int round, int i) {
     if (i % 2 == 0) {
-      const auto args = nvfp4_args(1 + i % 8, shape(i), 1024);
+      const auto args = nvfp4_args(1 + i % 8, n_of(round, i), 1024);
       return gemvjit_nvfp4_gemv(context, &args, nullptr);
     }
-    const auto args = bf16_args(1 + i % 8, shape(i), 1024);
+    const auto args = bf16_args(1 + i % 8, n_of(round, i), 1024);
     return gemvjit_bf16_gemv(context, &args, nullptr);
   }
   void expect(bool right, const char* what) {
@@ -45,24 +45,27 @@ class ManyThreads : public ApiTest {
       expect(gemvjit_nvfp4_gemv(context, &args, nullptr) == GEMVJIT_OK, "launch");
     }
   }
-  // Kernels that others warm and launch at the same moment.
+  // Kernels that the others of the kind warm and launch at the same moment, each in an order of its own.
   void warm_and_launch(gemvjit_context* context, int thread) {
-    for (int i = 0; i < kRounds; ++i) {
-      const gemvjit_problem wanted = small(thread + i);
-      expect(gemvjit_warmup(context, &wanted, 1, nullptr) == GEMVJIT_OK, "warmup");
-      expect(launch_small(context, thread + i) == GEMVJIT_OK, "launch of what was just warmed");
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<gemvjit_problem> problems;
+      for (int i = 0; i < kKernels; ++i) problems.push_back(wanted(round, i + thread));
+      expect(warm(context, problems) == GEMVJIT_OK, "warmup");
+      for (int i = 0; i < kKernels; ++i) {
+        expect(launch_one(context, round, i + thread) == GEMVJIT_OK, "launch of what was just warmed");
+      }
     }
   }
   // Questions, and errors, whose text is the thread's own.
   void ask(gemvjit_context* context, int thread) {
-    const std::int64_t mine = 9 + thread;  // an N that no kernel has
-    for (int i = 0; i < kRounds; ++i) {
-      const gemvjit_problem wanted = small(i), bad = problem(GEMVJIT_NVFP4_GEMV, 8 * mine + 1, 1024);
-      expect(gemvjit_supported(context, &wanted, nullptr, 0) == GEMVJIT_OK, "supported");
-      const gemvjit_status cached = gemvjit_check(context, &wanted, 1, nullptr, nullptr);
+    const std::int64_t odd = 8 * (9 + thread) + 1;  // an N that no kernel has
+    for (int round = 0; round < kRounds; ++round) {
+      const gemvjit_problem one = wanted(round, thread), bad = problem(GEMVJIT_NVFP4_GEMV, odd, 1024);
+      expect(gemvjit_supported(context, &one, nullptr, 0) == GEMVJIT_OK, "supported");
+      const gemvjit_status cached = gemvjit_check(context, &one, 1, nullptr, nullptr);
       expect(cached == GEMVJIT_OK || cached == GEMVJIT_NOT_READY, "check");
-      expect(gemvjit_warmup(context, &bad, 1, nullptr) == GEMVJIT_INVALID_SHAPE, "warmup of a bad shape");
-      expect(last_error_has("N=" + std::to_string(8 * mine + 1) + " "), "the thread's own error");
+      expect(warm(context, {bad}) == GEMVJIT_INVALID_SHAPE, "warmup of a bad shape");
+      expect(static_cast<bool>(last_error_has("N=" + std::to_string(odd) + " ")), "the thread's own error");
       gemvjit_stats_data stats{};
       stats.struct_size = sizeof stats;
       expect(gemvjit_stats(context, &stats) == GEMVJIT_OK && stats.launch_misses == 0, "stats");
@@ -70,13 +73,10 @@ class ManyThreads : public ApiTest {
   }
   // Contexts on the same folder, whose cap holds one or two kernels: each put evicts what others look for.
   void live_alone(int thread) {
-    for (int i = 0; i < kRounds / 2; ++i) {
+    for (int round = 0; round < kRounds / 2; ++round) {
       gemvjit_context own{make()};
-      for (int j = 0; j < 2; ++j) {
-        const gemvjit_problem wanted = small(thread + i + j);
-        expect(gemvjit_warmup(&own, &wanted, 1, nullptr) == GEMVJIT_OK, "warmup of an own context");
-        expect(launch_small(&own, thread + i + j) == GEMVJIT_OK, "launch of an own context");
-      }
+      expect(warm(&own, {wanted(round, thread)}) == GEMVJIT_OK, "warmup of an own context");
+      expect(launch_one(&own, round, thread) == GEMVJIT_OK, "launch of an own context");
       expect(gemvjit_seal(&own) == GEMVJIT_OK, "seal");
     }
   }
@@ -119,13 +119,13 @@ TEST_F(ManyThreads, WarmLaunchEvictAndEndContextsAtOnce) {
   gemvjit_stats_data stats{};
   stats.struct_size = sizeof stats;
   ASSERT_EQ(gemvjit_stats(context, &stats), GEMVJIT_OK);
-  EXPECT_EQ(stats.launches, static_cast<std::uint64_t>(kThreadsOfAKind * (20 * kRounds + kRounds)));
-  EXPECT_EQ(stats.kernels_loaded, 3u + 10u) << "each kernel once, however many asked for it";
+  EXPECT_EQ(stats.launches, static_cast<std::uint64_t>(kThreadsOfAKind * kRounds * (20 + kKernels)));
+  EXPECT_EQ(stats.kernels_loaded, 3u + kRounds * kKernels) << "each kernel once, however many asked for it";
   EXPECT_GT(stats.cache_evictions, 0u);
   EXPECT_EQ(stats.compile_failures + stats.launch_misses, 0u);
   // What the contexts that ended had is with the driver again; the one that is left has its own.
   EXPECT_EQ(recording.primary_contexts_retained(0), 1);
-  EXPECT_EQ(recording.libraries_loaded(), 13u);
+  EXPECT_EQ(recording.libraries_loaded(), 3u + kRounds * kKernels);
   context->impl.reset();
   EXPECT_EQ(recording.primary_contexts_retained(0), 0);
   EXPECT_EQ(recording.libraries_loaded(), 0u);

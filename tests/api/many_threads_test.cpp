@@ -69,6 +69,12 @@ class ManyThreads : public ApiTest {
       gemvjit_stats_data stats{};
       stats.struct_size = sizeof stats;
       expect(gemvjit_stats(context, &stats) == GEMVJIT_OK && stats.launch_misses == 0, "stats");
+      // Looks into the registry without a lock of any other thing on the way, which would put the threads in order.
+      char text[64];
+      for (int i = 0; i < 100; ++i) {
+        const gemvjit_problem some = wanted(round, thread + i);
+        expect(gemvjit_explain(context, &some, 1, text, sizeof text, nullptr) == GEMVJIT_OK, "explain");
+      }
     }
   }
   // Contexts on the same folder, whose cap holds one or two kernels: each put evicts what others look for.

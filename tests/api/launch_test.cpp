@@ -132,6 +132,7 @@ TEST_F(ApiLaunchTest, SiluMulIsAKernelOfItsOwn) {
   EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_OK);
 }
 
+// B130, B131.
 TEST_F(ApiLaunchTest, MZeroSucceedsWithoutALaunchOnceAllElseIsValid) {
   gemvjit_context* context = open();
   auto args = nvfp4_args(0, 4096, 4096);
@@ -154,6 +155,34 @@ TEST_F(ApiLaunchTest, MZeroSucceedsWithoutALaunchOnceAllElseIsValid) {
   args.n = 4096;
   args.weight = nullptr;
   EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, stream), GEMVJIT_INVALID_ARGUMENT);
+}
+
+// B130, B131: not one call of the driver, which a capture would mind; nor a compile where a miss compiles.
+TEST_F(ApiLaunchTest, MZeroCallsNoDriverAlsoUnderCapture) {
+  options.compile_on_miss = true;
+  gemvjit_context* context = open();
+  ASSERT_EQ(warm(context, {problem(GEMVJIT_NVFP4_GEMV, 4096, 4096), problem(GEMVJIT_BF16_GEMV, 64, 64)}), GEMVJIT_OK);
+  const std::size_t compiled = compilers.compiled().size();
+  recording.forget_calls();
+  for (const bool capturing : {false, true}) {
+    recording.capturing = capturing;
+    for (const std::int64_t n : {4096, 64, 8192}) {  // warmed for the one, for the other, and for none
+      for (const int silu_mul : {0, 1}) {
+        auto nvfp4 = nvfp4_args(0, n, 4096);
+        nvfp4.silu_mul = silu_mul;
+        EXPECT_EQ(gemvjit_nvfp4_gemv(context, &nvfp4, stream), GEMVJIT_OK) << gemvjit_last_error();
+        auto bf16 = bf16_args(0, n, 64);
+        bf16.silu_mul = silu_mul;
+        EXPECT_EQ(gemvjit_bf16_gemv(context, &bf16, stream), GEMVJIT_OK) << gemvjit_last_error();
+      }
+    }
+  }
+  EXPECT_TRUE(recording.calls().empty()) << recording.calls().front();
+  EXPECT_EQ(compilers.compiled().size(), compiled);
+  recording.capturing = false;
+  const auto one = nvfp4_args(1, 4096, 4096);  // control: M = 1 is one call
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &one, stream), GEMVJIT_OK);
+  EXPECT_EQ(recording.calls(), std::vector<std::string>{"cuLaunchKernelEx"});
 }
 
 TEST_F(ApiLaunchTest, MThatIsNotCoveredHasItsOwnStatus) {
@@ -227,6 +256,7 @@ void expect_refused(RecordingState& recording, const Args& good, const std::vect
   EXPECT_EQ(recording.launches().size(), launched) << "something was launched";
 }
 
+// B119, B134: a layout, a convention or an address that is not served never reaches the driver.
 TEST_F(ApiLaunchTest, BadNvfp4ArgumentsAreRefusedBeforeTheLaunch) {
   gemvjit_context* context = open();
   ASSERT_EQ(warm(context, {problem(GEMVJIT_NVFP4_GEMV, 4096, 4096)}), GEMVJIT_OK);

@@ -219,6 +219,16 @@ TEST(ScaleLayout, BytesAndOffsetsStayInsideThePaddedMatrix) {
   }
 }
 
+// B104: no PDL but where the list of targets has it.
+TEST(Archs, PdlIsOfTheTargetsThatAreListedWithIt) {
+  for (const int sm : known_sms()) {
+    EXPECT_EQ(arch_facts({sm, 0})->has_pdl, sm >= 90) << sm;
+    const auto key = make_key(problem(Family::nvfp4_gemv, 256, 256), 1, TileConfig{}, true, {sm, 0});
+    ASSERT_TRUE(key) << key.status().message();
+    EXPECT_EQ(launch_config(*describe_key(*key)).pdl, sm >= 90) << sm;
+  }
+}
+
 TEST(Archs, FactsFollowTheTarget) {
   EXPECT_FALSE(arch_facts({89, 0})->has_clusters);
   EXPECT_FALSE(arch_facts({89, 0})->has_pdl);

@@ -164,6 +164,7 @@ TEST_F(CompileTest, OutputIsDeterministic) {
   EXPECT_EQ(first->bytes, second->bytes);
 }
 
+// B101, B106: it is the compiled code that says.
 TEST_F(CompileTest, RemovingTheWaitFromTheSourceIsSeen) {
   Recipe without = recipe();
   bool removed = false;
@@ -261,8 +262,8 @@ Loads count_loads(const std::string& sass) {
   return loads;
 }
 
-// Weights are requested before the wait, kStages steps of them, activations only after it: in every variant and way for
-// x but the ring.
+// B100. Weights are requested before the wait, kStages steps of them, activations only after it: in every variant and
+// way for x.
 TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
   const auto disassembler = test::find_nvdisasm();
   if (disassembler.empty()) GTEST_SKIP() << "no nvdisasm found (CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)";
@@ -271,6 +272,7 @@ TEST_F(CompileTest, ActivationsAreReadAfterTheWait) {
                               {.variant = 1, .warps_k = 8, .stages = 5},
                               {.variant = 1, .warps_k = 8, .row_tiles = 2, .stages = 3, .x_path = 3, .rounds = 2},
                               {.variant = 1, .warps_k = 8, .stages = 3, .x_path = 6},
+                              {.variant = 1, .warps_k = 8, .stages = 3, .x_path = 5},
                               {.variant = 2, .warps_k = 2, .warps_n = 4, .stages = 3, .x_path = 3}};
   for (const Family family : {Family::nvfp4_gemv, Family::bf16_gemv}) {
     for (const TileConfig& tile : tiles) {

@@ -43,6 +43,7 @@ class EdgesTest : public GpuTest, public testing::WithParamInterface<EdgeCase> {
   static int wanted_nt(std::size_t i) { return i % 3 == 0 ? 1 : i % 3 == 1 ? 2 : 4; }
 };
 
+// B115, B127, B128: N and K as shards leave them, no multiples of 32, 64 or 128: 464, 1960, 2880.
 TEST_P(EdgesTest, EveryN) {
   const auto [family, k] = GetParam();
   std::vector<HostProblem> problems;
@@ -78,7 +79,8 @@ std::vector<EdgeCase> edge_cases() {
 
 INSTANTIATE_TEST_SUITE_P(K, EdgesTest, testing::ValuesIn(edge_cases()), edge_name);
 
-// What an engine does: all nt warmed, each M takes the smallest kernel. Rows of `out` past M stay as they were.
+// B130: what an engine does, M = 0 included: all nt warmed, each M takes the smallest kernel. Rows of `out` past M stay
+// as they were.
 class TokensTest : public GpuTest, public testing::WithParamInterface<gemvjit_family> {};
 
 TEST_P(TokensTest, EveryMFrom0To32) {

@@ -78,6 +78,26 @@ TEST_F(ExactBuffersTest, StagedXOfAClusterEndsWithK) {
   }
 }
 
+// B118: scales of exactly the documented size, where the rows end in the middle of a band of 128 and row groups of 64
+// or 128 rows reach past it (12448), and where they fill the last band (12544). K / 16 is no multiple of 4.
+TEST_F(ExactBuffersTest, RowsThatEndInsideABandOfScales) {
+  TileConfig wide;
+  wide.warps_k = 2, wide.warps_n = 4, wide.row_tiles = 2, wide.stages = 2;
+  TileConfig async = wide;
+  async.variant = 1;
+  TileConfig rounds = wide;
+  rounds.row_tiles = 1, rounds.rounds = 7;
+  const TileConfig* const tiles[] = {nullptr, &wide, &async, &rounds};
+  for (const TileConfig* tile : tiles) {
+    check(tile, {{GEMVJIT_NVFP4_GEMV, 1, 12448, 288, false}, {GEMVJIT_NVFP4_GEMV, 11, 12544, 288, false}}, {});
+  }
+  for (const std::int64_t n : {12448, 12544}) {
+    const HostProblem problem = random_problem({GEMVJIT_NVFP4_GEMV, 0, n, 288, false}, 82, 0xFF);
+    EXPECT_EQ(problem.scales.size(), gemvjit_swizzled_scale_bytes(n, 288));
+    EXPECT_EQ(dequantize(problem, true), reference::dequantize(problem.nvfp4_weight())) << n;
+  }
+}
+
 TEST_F(ExactBuffersTest, Dequantize) {
   for (const std::int64_t k : {16, 48, 464}) {
     for (const std::int64_t n : {1, 24, 129}) {

@@ -1,5 +1,6 @@
 // The golden cases through the kernels: every nt that covers M, with and without PDL, and the same mistakes as in
-// tests/reference/golden_test.cpp fed to the kernel, which must show.
+// tests/reference/golden_test.cpp fed to the kernel, which must show. B119, B122: both layouts of scales, both
+// conventions of the global scale, with results that were made from the formats' definitions.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,10 +9,6 @@ namespace {
 
 class GraphTest : public GpuTest {
  protected:
-  static Status as_status(gemvjit_status status) {
-    if (status == GEMVJIT_OK) return Status::ok();
-    return {static_cast<StatusCode>(status), gemvjit_last_error()};
-  }
   // The process's stream as the harness's type is not at hand here, so each test has one of its own.
   static Result<GpuStream> make_stream() { return GpuStream::create(gpu()); }
 };
@@ -50,7 +46,7 @@ TEST_F(GraphTest, CapturedAndReplayedGivesTheSameBits) {
   }
 }
 
-// A -> B -> C -> A -> ...: x of B is out of A, x of C is out of B. A writes its output again while C of the round
+// B103. A -> B -> C -> A -> ...: x of B is out of A, x of C is out of B. A writes its output again while C of the round
 // before may still run, and B may still read it: a launch that does not wait for its predecessor before reading x, or
 // before writing out, breaks the result.
 class PdlChainTest : public GraphTest, public testing::WithParamInterface<gemvjit_family> {

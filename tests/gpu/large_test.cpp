@@ -1,9 +1,10 @@
-// Tensors whose byte offsets pass 2^31, 2^32 and 2^33: weights, scales, x and out. A weight repeats a block of random
-// rows whose number is no power of two, so every row's result is known from the block's, and an offset that lost its
-// upper bits finds other rows.
+// Tensors whose byte offsets pass 2^31, 2^32 and 2^33, and sizes at 2^31 itself: weights, scales, x and out. A weight
+// repeats a block of random rows whose number is no power of two, so every row's result is known from the block's, and
+// an offset that lost its upper bits finds other rows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/support/gpu_fixture.h"
@@ -80,6 +81,53 @@ class LargeTest : public GpuTest {
     }
     EXPECT_TRUE(device->out().check_guards());
   }
+
+  // A GEMV of k = 16 with n rows of repeated blocks. Compared are both ends of every token's row and its middle, and
+  // what lies on both sides of the element 2^31 of out.
+  void check_output(std::int64_t n, std::int64_t m) {
+    const std::int64_t k = 16;
+    std::string reason;
+    if (!has_room(static_cast<std::uint64_t>(n * (k / 2 + 4) + m * n * 2), reason)) GTEST_SKIP() << reason;
+    const HostProblem block = random_problem({GEMVJIT_NVFP4_GEMV, m, kBlockRows, k, false}, 61, 0);
+    const reference::Expected expected = block.expected();
+    HostProblem shell = block;
+    shell.shape.n = n;
+    auto device = DeviceProblem::create(gpu(), shell);
+    ASSERT_TRUE(device) << device.status().text();
+    auto weight = DeviceBuffer::create(gpu(), static_cast<std::size_t>(n * k / 2), 0, false);
+    auto scales = DeviceBuffer::create(gpu(), static_cast<std::size_t>(reference::scale_bytes(n, k)), 0, false);
+    ASSERT_TRUE(weight && scales) << weight.status().text() << scales.status().text();
+    ASSERT_TRUE(fill_repeating(gpu(), *weight, block.weight));
+    ASSERT_TRUE(fill_repeating(gpu(), *scales, block.scales));
+    device->weight() = std::move(weight).value();
+    device->scales() = std::move(scales).value();
+    GpuContext context;
+    context.add(shell.shape, nt_of(m), true);
+    ASSERT_TRUE(context.warm());
+    ASSERT_EQ(device->launch(context.get(), stream(), true), GEMVJIT_OK) << gemvjit_last_error();
+    synchronize();
+    const std::int64_t piece_size = 2 * kBlockRows, wrap = std::int64_t{1} << 31;
+    std::vector<std::int64_t> begins;
+    for (std::int64_t token = 0; token < m; ++token) {
+      for (const std::int64_t first : {std::int64_t{0}, n / 2, n - piece_size}) begins.push_back(token * n + first);
+    }
+    begins.push_back(std::min(wrap - kBlockRows, m * n - piece_size));
+    std::vector<std::uint16_t> piece(static_cast<std::size_t>(piece_size));
+    for (const std::int64_t begin : begins) {
+      ASSERT_TRUE(device->out().download_bytes(piece.data(), piece.size() * 2, static_cast<std::size_t>(begin) * 2));
+      reference::Expected part;
+      part.m = 1;
+      part.columns = piece_size;
+      for (std::int64_t i = begin; i < begin + piece_size; ++i) {
+        const std::int64_t at = i / n * kBlockRows + i % n % kBlockRows;
+        part.value.push_back(expected.value[at]);
+        part.bound.push_back(expected.bound[at]);
+      }
+      const auto comparison = reference::compare(part, piece);
+      ASSERT_TRUE(comparison.within_bounds) << "n " << n << ", from element " << begin << ": " << comparison.first_bad;
+    }
+    EXPECT_TRUE(device->out().check_guards());
+  }
 };
 
 TEST_F(LargeTest, Nvfp4WeightsPast2To33AndScalesPast2To31) {
@@ -100,86 +148,73 @@ TEST_F(LargeTest, Bf16WeightsPast2To33) {
 }
 
 // Few k and very many rows: out has more than 2^31 elements.
-TEST_F(LargeTest, OutputPast2To32Bytes) {
-  const std::int64_t k = 16, n = (1 << 26) + kBlockRows + 8, m = 32;
-  std::string reason;
-  if (!has_room(static_cast<std::uint64_t>(n * (k / 2 + 4) + m * n * 2), reason)) GTEST_SKIP() << reason;
-  const HostProblem block = random_problem({GEMVJIT_NVFP4_GEMV, m, kBlockRows, k, false}, 61, 0);
-  const reference::Expected expected = block.expected();
-  HostProblem shell = block;
-  shell.shape.n = n;
-  auto device = DeviceProblem::create(gpu(), shell);
-  ASSERT_TRUE(device) << device.status().text();
-  auto weight = DeviceBuffer::create(gpu(), static_cast<std::size_t>(n * k / 2), 0, false);
-  auto scales = DeviceBuffer::create(gpu(), static_cast<std::size_t>(reference::scale_bytes(n, k)), 0, false);
-  ASSERT_TRUE(weight && scales) << weight.status().text() << scales.status().text();
-  ASSERT_TRUE(fill_repeating(gpu(), *weight, block.weight));
-  ASSERT_TRUE(fill_repeating(gpu(), *scales, block.scales));
-  device->weight() = std::move(weight).value();
-  device->scales() = std::move(scales).value();
-  GpuContext context;
-  context.add(shell.shape, 4, true);
-  ASSERT_TRUE(context.warm());
-  ASSERT_EQ(device->launch(context.get(), stream(), true), GEMVJIT_OK) << gemvjit_last_error();
-  synchronize();
-  // Both ends of every token's row, and its middle.
-  std::vector<std::uint16_t> piece(2 * kBlockRows);
-  for (std::int64_t token = 0; token < m; ++token) {
-    for (const std::int64_t first : {std::int64_t{0}, n / 2, n - 2 * kBlockRows}) {
-      ASSERT_TRUE(device->out().download_bytes(piece.data(), piece.size() * 2,
-                                               static_cast<std::size_t>(token * n + first) * 2));
-      reference::Expected part;
-      part.m = 1;
-      part.columns = 2 * kBlockRows;
-      for (std::int64_t i = 0; i < part.columns; ++i) {
-        const std::int64_t at = token * kBlockRows + (first + i) % kBlockRows;
-        part.value.push_back(expected.value[at]);
-        part.bound.push_back(expected.bound[at]);
-      }
-      const auto comparison = reference::compare(part, piece);
-      ASSERT_TRUE(comparison.within_bounds) << "token " << token << ", row " << first << ": " << comparison.first_bad;
-    }
+TEST_F(LargeTest, OutputPast2To32Bytes) { check_output((1 << 26) + kBlockRows + 8, 32); }
+
+// B137: at the wrap itself, from just below 2^31 to just above. With 16 tokens N * K and the elements of out are 2^31
+// and 128 less or more; with 8 tokens bytes of codes and elements of out, 64 less or more.
+TEST_F(LargeTest, SizesAround2To31) {
+  for (const std::int64_t past : {-8, 0, 8}) {
+    ASSERT_NO_FATAL_FAILURE(check_output((1 << 27) + past, 16));
+    if (IsSkipped()) return;
+    ASSERT_NO_FATAL_FAILURE(check_output((1 << 28) + past, 8));
+    if (IsSkipped()) return;
   }
-  EXPECT_TRUE(device->out().check_guards());
 }
 
-// x with a row stride that puts its last rows past 2^33 bytes.
-class LargeStrideTest : public LargeTest, public testing::WithParamInterface<gemvjit_family> {};
+// B133, B137: x with row strides that put rows of 32 tokens past 2^33 bytes, and such that M * stride is 2^31 elements
+// and 16 less or more where M is 16, and as many bytes where M is 8: rows 8 and 16 begin just there.
+class LargeStrideTest : public LargeTest, public testing::WithParamInterface<gemvjit_family> {
+ protected:
+  void check_stride(std::int64_t stride) {
+    const ProblemShape shape{GetParam(), 32, 144, 512, false};
+    const auto bytes = static_cast<std::size_t>((31 * stride + shape.k) * 2);
+    std::string reason;
+    if (!has_room(bytes, reason)) GTEST_SKIP() << reason;
+    const HostProblem problem = random_problem(shape, 62, 0);
+    auto x = DeviceBuffer::create(gpu(), bytes);
+    ASSERT_TRUE(x) << x.status().text();
+    for (std::int64_t row = 0; row < shape.m; ++row) {
+      ASSERT_TRUE(x->upload(
+          std::span(problem.x).subspan(static_cast<std::size_t>(row * shape.k), static_cast<std::size_t>(shape.k)),
+          static_cast<std::size_t>(row * stride) * 2));
+    }
+    auto device = DeviceProblem::create(gpu(), problem);
+    ASSERT_TRUE(device) << device.status().text();
+    device->take_x_from(*x, stride);
+    GpuContext context;
+    context.add(shape, 4, true);
+    ASSERT_TRUE(context.warm());
+    ASSERT_EQ(device->launch(context.get(), stream(), true), GEMVJIT_OK) << gemvjit_last_error();
+    synchronize();
+    auto output = device->output();
+    ASSERT_TRUE(output) << output.status().text();
+    const auto comparison = reference::compare(problem.expected(), *output);
+    EXPECT_TRUE(comparison.within_bounds) << "stride " << stride << ": " << comparison.first_bad;
+  }
+};
 
 TEST_P(LargeStrideTest, XPast2To33Bytes) {
   const std::int64_t stride = (std::int64_t{1} << 27) + (std::int64_t{1} << 23) + 88;
-  const ProblemShape shape{GetParam(), 32, 144, 512, false};
-  const auto bytes = static_cast<std::size_t>((31 * stride + shape.k) * 2);
-  ASSERT_GT(bytes, std::size_t{1} << 33);
-  std::string reason;
-  if (!has_room(bytes, reason)) GTEST_SKIP() << reason;
-  const HostProblem problem = random_problem(shape, 62, 0);
-  auto x = DeviceBuffer::create(gpu(), bytes);
-  ASSERT_TRUE(x) << x.status().text();
-  for (std::int64_t row = 0; row < shape.m; ++row) {
-    ASSERT_TRUE(x->upload(
-        std::span(problem.x).subspan(static_cast<std::size_t>(row * shape.k), static_cast<std::size_t>(shape.k)),
-        static_cast<std::size_t>(row * stride) * 2));
+  ASSERT_GT(31 * stride * 2, std::int64_t{1} << 33);
+  check_stride(stride);
+}
+
+TEST_P(LargeStrideTest, RowsAround2To31) {
+  for (const std::int64_t past : {-1, 0, 1}) {
+    ASSERT_NO_FATAL_FAILURE(check_stride((std::int64_t{1} << 27) + past));
+    if (IsSkipped()) return;
   }
-  auto device = DeviceProblem::create(gpu(), problem);
-  ASSERT_TRUE(device) << device.status().text();
-  device->take_x_from(*x, stride);
-  GpuContext context;
-  context.add(shape, 4, true);
-  ASSERT_TRUE(context.warm());
-  ASSERT_EQ(device->launch(context.get(), stream(), true), GEMVJIT_OK) << gemvjit_last_error();
-  synchronize();
-  auto output = device->output();
-  ASSERT_TRUE(output) << output.status().text();
-  const auto comparison = reference::compare(problem.expected(), *output);
-  EXPECT_TRUE(comparison.within_bounds) << comparison.first_bad;
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, LargeStrideTest, testing::Values(GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV),
                          [](const auto& p) { return p.param == GEMVJIT_NVFP4_GEMV ? "nvfp4" : "bf16"; });
 
-TEST_F(LargeTest, DequantizedPast2To33Bytes) {
-  const std::int64_t k = 8192, n = (1 << 19) + kBlockRows + 8;
+class LargeDequantizeTest : public LargeTest {
+ protected:
+  static void check(std::int64_t n, std::int64_t k);
+};
+
+void LargeDequantizeTest::check(std::int64_t n, std::int64_t k) {
   std::string reason;
   if (!has_room(static_cast<std::uint64_t>(n * k * 2 + n * k), reason)) GTEST_SKIP() << reason;
   const HostProblem block = random_problem({GEMVJIT_NVFP4_GEMV, 0, kBlockRows, k, false}, 63, 0xFF);
@@ -205,14 +240,24 @@ TEST_F(LargeTest, DequantizedPast2To33Bytes) {
   std::set<std::int64_t> rows = {0, n - 1};
   for (const int power : {31, 32, 33}) {
     const std::int64_t row = (std::int64_t{1} << power) / (2 * k);
-    for (std::int64_t near = row - 2; near <= row + 2; ++near) rows.insert(near);
+    for (std::int64_t near = row - 2; near <= row + 2 && near < n; ++near) rows.insert(near);
   }
-  for (std::int64_t row = 0; row < n; row += 997) rows.insert(row);
+  for (std::int64_t row = 0; row < n; row += std::max<std::int64_t>(n / 500 | 1, 97)) rows.insert(row);
   std::vector<std::uint16_t> got(static_cast<std::size_t>(k));
   for (const std::int64_t row : rows) {
     ASSERT_TRUE(out->download_bytes(got.data(), got.size() * 2, static_cast<std::size_t>(row * k) * 2));
     const auto want = std::span(expected).subspan(static_cast<std::size_t>(row % kBlockRows * k), got.size());
     ASSERT_TRUE(std::equal(got.begin(), got.end(), want.begin())) << "row " << row;
+  }
+}
+
+TEST_F(LargeDequantizeTest, Past2To33Bytes) { check((1 << 19) + kBlockRows + 8, 8192); }
+
+// B137: 2^31 elements, and 16 less or more.
+TEST_F(LargeDequantizeTest, SizesAround2To31) {
+  for (const std::int64_t past : {-1, 0, 1}) {
+    ASSERT_NO_FATAL_FAILURE(check((1 << 27) + past, 16));
+    if (IsSkipped()) return;
   }
 }
 

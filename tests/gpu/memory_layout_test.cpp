@@ -23,6 +23,8 @@ HostProblem with_stride(const HostProblem& from, std::int64_t stride) {
   return to;
 }
 
+// B134: x and out at every even distance from 16 bytes, 2, 4 and 8 among them, and rows of x that begin at odd
+// elements.
 TEST_P(MemoryLayoutTest, OddBasesAndStridesGiveTheSameBits) {
   for (const bool silu_mul : {false, true}) {
     // One K that fits the fast path and one that does not.
@@ -51,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Families, MemoryLayoutTest, testing::Values(GEMVJIT_NVF
 
 class ScalePaddingTest : public GpuTest {};
 
+// B116.
 TEST_F(ScalePaddingTest, ContentDoesNotMatter) {
   struct Shape {
     std::int64_t n, k;
@@ -86,6 +89,7 @@ TEST_F(ScalePaddingTest, DequantizeIgnoresItToo) {
 
 class NanScaleTest : public GpuTest {};
 
+// B124: what one NaN among the scales may do.
 TEST_F(NanScaleTest, PoisonsJustItsRows) {
   for (const int code : {0x7F, 0xFF}) {
     for (const bool silu_mul : {false, true}) {

@@ -2,6 +2,8 @@
 // device; what a launch does before and after.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/gpu_fixture.h"
 
 namespace gemvjit::test {
@@ -93,22 +95,37 @@ TEST_F(WarmAndLaunchTest, CompilesOnAMissWhereAllowedButNotInACapture) {
   EXPECT_EQ(gemvjit_destroy(context), GEMVJIT_OK);
 }
 
+// B130, B131: also under capture, of kernels that are warmed and of one that is not.
 TEST_F(WarmAndLaunchTest, NoTokensIsSuccessWithoutALaunch) {
-  GpuContext context;
-  context.add(kShape, 1, true);
-  ASSERT_TRUE(context.warm());
-  auto device = DeviceProblem::create(gpu(), problem_);
-  ASSERT_TRUE(device) << device.status().text();
-  auto own_stream = GpuStream::create(gpu());
-  ASSERT_TRUE(own_stream) << own_stream.status().text();
-  gemvjit_status status = GEMVJIT_INTERNAL_ERROR;
-  auto graph = GpuGraph::capture(gpu(), *own_stream, [&] {
-    status = device->launch_m(context.get(), own_stream->get(), true, 0);
-    return Status::ok();
-  });
-  EXPECT_EQ(status, GEMVJIT_OK) << gemvjit_last_error();
-  ASSERT_TRUE(graph) << graph.status().text();
-  EXPECT_EQ(graph->nodes(), 0u) << "a launch for no tokens";
+  for (const gemvjit_family family : {GEMVJIT_NVFP4_GEMV, GEMVJIT_BF16_GEMV}) {
+    for (const bool silu_mul : {false, true}) {
+      const HostProblem problem = random_problem({family, 4, 96, 448, silu_mul}, 71);
+      GpuContext context, cold;
+      context.add(problem.shape, 1, true);
+      ASSERT_TRUE(context.warm());
+      auto device = DeviceProblem::create(gpu(), problem);
+      ASSERT_TRUE(device) << device.status().text();
+      auto own_stream = GpuStream::create(gpu());
+      ASSERT_TRUE(own_stream) << own_stream.status().text();
+      EXPECT_EQ(device->launch_m(context.get(), own_stream->get(), true, 0), GEMVJIT_OK) << gemvjit_last_error();
+      gemvjit_status status = GEMVJIT_INTERNAL_ERROR, status_cold = GEMVJIT_INTERNAL_ERROR;
+      auto graph = GpuGraph::capture(gpu(), *own_stream, [&] {
+        status = device->launch_m(context.get(), own_stream->get(), true, 0);
+        status_cold = device->launch_m(cold.get(), own_stream->get(), true, 0);
+        return Status::ok();
+      });
+      EXPECT_EQ(status, GEMVJIT_OK) << gemvjit_last_error();
+      EXPECT_EQ(status_cold, GEMVJIT_OK) << gemvjit_last_error();
+      ASSERT_TRUE(graph) << graph.status().text();
+      EXPECT_EQ(graph->nodes(), 0u) << "a launch for no tokens";
+      EXPECT_TRUE(graph->launch(*own_stream));
+      synchronize();
+      const auto output = device->output();
+      ASSERT_TRUE(output);
+      EXPECT_EQ(std::count(output->begin(), output->end(), 0xFFFF), static_cast<std::ptrdiff_t>(output->size()));
+      EXPECT_EQ(context.stats().launches + cold.stats().launches, 0u);
+    }
+  }
 }
 
 // Two contexts of one process on one device, and a context that outlives another with the same kernel.

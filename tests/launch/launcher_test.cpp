@@ -116,6 +116,7 @@ TEST(Launch, SharedMemoryIsThatOfItsTokens) {
   for (unsigned m = 1; m <= 16; ++m) {
     EXPECT_EQ(launch(*driver, nullptr, staged, m, nullptr, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(state.launches().back().smem_bytes, 70000u - 2064u * (16 - m));
+    EXPECT_THAT(state.launches().back().grid, ::testing::ElementsAre(96, 1, 1)) << "the grid knows no tokens";
   }
   for (const unsigned m : {0u, 1u, 32u}) {  // without staged x any m is the same
     EXPECT_EQ(launch(*driver, nullptr, config_of(1, false), m, nullptr, nullptr), CUDA_SUCCESS);

@@ -1,4 +1,5 @@
-// The reference against the golden cases, and controls that show the cases would catch the classic mistakes.
+// The reference against the golden cases, and controls that show the cases would catch the classic mistakes. B119,
+// B122.
 #include "tests/support/golden.h"
 
 #include <gtest/gtest.h>

@@ -73,6 +73,7 @@ TEST_F(LaunchTest, ALaunchTouchesTheDriverOnceAndNoContext) {
   EXPECT_EQ(recording.calls(), std::vector<std::string>{"cuLaunchKernelEx"});
 }
 
+// B101, B106.
 TEST_F(LaunchTest, CodeThatDoesNotWaitIsNotLaunchedWithPdl) {
   compilers.waits_for_predecessor = false;  // the key asks for PDL, the compiled code does not have the wait
   const auto context = make();
@@ -93,6 +94,7 @@ TEST_F(LaunchTest, WhetherTheCodeWaitsIsReadFromTheCacheToo) {
   EXPECT_FALSE(recording.launches().at(0).pdl());
 }
 
+// B104, B107.
 TEST_F(LaunchTest, ATableThatSaysPdlLosesTurnsItOff) {
   const auto context = make();
   ASSERT_TRUE(warm(*context, {nvfp4(4096, 4096)}));
@@ -103,6 +105,7 @@ TEST_F(LaunchTest, ATableThatSaysPdlLosesTurnsItOff) {
   EXPECT_TRUE(seen.at(2).pdl());
 }
 
+// B104.
 TEST_F(LaunchTest, ForbiddenPdlGetsAKernelWithoutOrNone) {
   const auto context = make();
   ASSERT_TRUE(warm(*context, {nvfp4(4096, 4096, 1)}));

@@ -153,6 +153,11 @@ void GpuTest::synchronize() {
   ASSERT_TRUE(status) << status.text();
 }
 
+Status GpuTest::as_status(gemvjit_status status) {
+  if (status == GEMVJIT_OK) return Status::ok();
+  return {static_cast<StatusCode>(status), gemvjit_last_error()};
+}
+
 std::vector<std::uint16_t> GpuTest::run(const GpuContext& context, const HostProblem& problem,
                                         const RunOptions& options, const std::string& what) {
   auto device = DeviceProblem::create(gpu(), problem, options.placement);

@@ -69,6 +69,8 @@ class GpuTest : public testing::Test {
   // dequantize_rows of the problem's weight, with a context of its own, checked like run(): BF16 [n, k].
   static std::vector<std::uint16_t> dequantize(const HostProblem& problem, bool pdl);
   static void synchronize();
+  // What a C function returned, for functions that return a Status (GpuGraph::capture asks for one).
+  static Status as_status(gemvjit_status status);
 };
 
 }  // namespace gemvjit::test

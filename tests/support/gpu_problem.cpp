@@ -142,6 +142,7 @@ Result<DeviceProblem> DeviceProblem::create(const GpuHarness& gpu, const HostPro
   problem.shape_ = shape;
   problem.x_address_ = problem.x_.as<void>();
   problem.x_stride_ = shape.x_stride;
+  problem.out_address_ = problem.out_.as<void>();
   return problem;
 }
 
@@ -166,7 +167,7 @@ gemvjit_status DeviceProblem::launch_m(gemvjit_context* context, CUstream stream
     args.weight = weight_.as<void>();
     args.weight_scale = scales_.as<void>();
     args.global_scale = global_scale_.as<float>();
-    args.out = out_.as<void>();
+    args.out = out_address_;
     args.scale_layout = GEMVJIT_SCALE_128X4_SWIZZLED;
     args.global_scale_kind = GEMVJIT_GLOBAL_SCALE_MULTIPLIER;
     args.silu_mul = shape_.silu_mul ? 1 : 0;
@@ -186,7 +187,7 @@ gemvjit_status DeviceProblem::launch_m(gemvjit_context* context, CUstream stream
   args.x_row_stride = x_stride_;
   args.x = x_address_;
   args.weight = weight_.as<void>();
-  args.out = out_.as<void>();
+  args.out = out_address_;
   args.silu_mul = shape_.silu_mul ? 1 : 0;
   args.pdl = pdl ? 1 : 0;
   return gemvjit_bf16_gemv(context, &args, stream);

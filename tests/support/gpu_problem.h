@@ -77,6 +77,8 @@ class DeviceProblem {
   void use_segments(std::vector<gemvjit_scale_segment> segments) { segments_ = std::move(segments); }
   // Reads another problem's output as x: for chains. Its row stride is `stride`.
   void take_x_from(const DeviceBuffer& buffer, std::int64_t stride);
+  // From now on launches write here, with room for [m, columns]: for outputs side by side.
+  void write_to(void* out) { out_address_ = out; }
   Status poison_output() { return out_.fill(DeviceBuffer::kPoison); }
   Result<std::vector<std::uint16_t>> output() const { return out_.download<std::uint16_t>(); }
   // That nothing but the output was written: guards, and inputs against the host's.
@@ -100,6 +102,7 @@ class DeviceProblem {
   ProblemShape shape_;
   const void* x_address_ = nullptr;
   std::int64_t x_stride_ = 0;
+  void* out_address_ = nullptr;
   DeviceBuffer x_, weight_, scales_, global_scale_, out_;
   std::vector<gemvjit_scale_segment> segments_;
 };

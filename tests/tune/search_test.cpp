@@ -92,6 +92,7 @@ TEST(Search, RefiningKeepsToTheLimit) {
   EXPECT_EQ(ran.rounds[0] + ran.rounds[1], 5u);
 }
 
+// B107.
 TEST(Search, PdlOffIsChosenWhereItWins) {
   CaseSearch search({configuration(8, 4)}, nullptr, any, quick_limits(8));
   const Ran ran = run(search, [](const Configuration& one) { return one.pdl ? 6.0 : 5.0; });

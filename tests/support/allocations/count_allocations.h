@@ -7,6 +7,9 @@ namespace gemvjit::test {
 // Calls of any form of operator new so far, of all threads.
 long allocations();
 
+// false in a build with clang's thread sanitizer, which has operator new to itself: tests then skip.
+bool can_count_allocations();
+
 // Whether the count counts: allocates once and looks.
 bool allocations_are_counted();
 

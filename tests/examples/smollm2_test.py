@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -24,6 +25,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "decode"
 sys.dont_write_bytecode = True
+os.environ["OMP_NUM_THREADS"] = "1"  # for torch: the model is too small to share among threads
 sys.path[:0] = [str(EXAMPLE), str(ROOT / "bindings" / "python")]
 
 import byte_bpe
@@ -275,6 +277,8 @@ class TheModel(Folder):
         for arguments, word in ((("--weights", self.folder / "none"), "no such file"),
                                 (("--weights", path, "--ways", "fp8"), "fp8 is none of"),
                                 (("--weights", path, "--batches", "33"), "--batches"),
+                                (("--weights", path, "--repeats", "0"), "--repeats"),
+                                (("--weights", path, "--json", self.folder / "no" / "a.json"), "no such folder"),
                                 (("--weights", path, "--positions", "8"), "--positions"),
                                 (("--weights", path, "--positions", "1000"), "--positions")):
             with self.subTest(arguments=arguments), self.assertRaises(SystemExit) as caught:

@@ -1,5 +1,6 @@
 # Tests written in Python. The environment that tools/setup.sh makes is preferred, since it has numpy and matplotlib;
-# without numpy the quantizer's test is skipped, without matplotlib that of the pictures, saying why.
+# without numpy the quantizer's test is skipped, without matplotlib that of the pictures, without gguf that of the small
+# model's example, saying why.
 find_program(GEMVJIT_PYTHON NAMES python3 PATHS ${CMAKE_SOURCE_DIR}/build/deps/venv/bin NO_DEFAULT_PATH NO_CACHE)
 if(NOT GEMVJIT_PYTHON)
   find_program(GEMVJIT_PYTHON NAMES python3 REQUIRED NO_CACHE)
@@ -15,6 +16,7 @@ gemvjit_script_test(layers layers/layers_test.py)
 gemvjit_script_test(quantize quantize/quantize_test.py)
 gemvjit_script_test(plot_bench_table plot/plot_bench_test.py Table)
 gemvjit_script_test(plot_bench_pictures plot/plot_bench_test.py Pictures)
+gemvjit_script_test(example_smollm2 examples/smollm2_test.py)
 gemvjit_script_test(scenarios docs/scenarios_test.py)
 gemvjit_script_test(readme docs/readme_test.py ${CMAKE_C_COMPILER} $<TARGET_FILE:gemvjit>)
 gemvjit_script_test(examples docs/examples_test.py ${CMAKE_C_COMPILER} $<TARGET_FILE:gemvjit>)

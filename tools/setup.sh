@@ -21,6 +21,7 @@ NEWER_NVRTC_WHEEL=nvidia-cuda-nvrtc==13.5.37 # the newest 13.x, beside the one t
 CUDA_OLDEST=12090 # as CUDA_VERSION in cuda.h
 NUMPY_WHEEL='numpy>=1.24,<3'
 MATPLOTLIB_WHEEL='matplotlib>=3.6,<4' # for tools/plot_bench.py only
+GGUF_WHEEL='gguf>=0.17,<1'            # for examples/decode/smollm2.py only
 SETUPTOOLS_WHEEL='setuptools>=70.1,<81' # for tools/build_wheel.sh only
 KUBERNETES_WHEELS=('pyyaml>=6,<7' 'kubernetes-validate>=1.30') # for the test of examples/kubernetes only
 APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
@@ -106,6 +107,7 @@ setup_python() {
   fi
   # No reason to stop a build where these cannot be had.
   setup_optional_wheels matplotlib matplotlib "$MATPLOTLIB_WHEEL"
+  setup_optional_wheels gguf gguf "$GGUF_WHEEL"
   setup_optional_wheels setuptools setuptools.command.bdist_wheel "$SETUPTOOLS_WHEEL"
   setup_optional_wheels kubernetes-validate kubernetes_validate "${KUBERNETES_WHEELS[@]}"
 }

@@ -86,6 +86,14 @@ setup_clang() {
   [ -z "$CLANG" ] || CLANG_CMAKE_ARGS=("-DCMAKE_CXX_COMPILER=$CLANG" "-DCMAKE_C_COMPILER=${CLANG/++/}")
 }
 
+# How programs with sanitizers behave: a leak or a finding fails them.
+setup_sanitizer_options() {
+  # The libraries that tests preload come before the sanitizer's own in some programs.
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1:verify_asan_link_order=0}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+}
+
 # setup_configure PRESET ARGUMENTS...: cmake's configure step, whose output is shown only when it fails.
 setup_configure() {
   local preset="$1"

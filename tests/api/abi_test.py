@@ -82,7 +82,7 @@ class AbiBreaks(unittest.TestCase):
         self.assertTrue(any("gemvjit_options.compile_threads" in item for item in broken), broken)
 
     def test_a_field_at_the_end_is_only_new(self):
-        broken, added = self.compared("  void* log_user;\n", "  void* log_user;\n  int64_t more;\n")
+        broken, added = self.compared("  void* event_user;\n", "  void* event_user;\n  int64_t more;\n")
         self.assertEqual(broken, [])
         self.assertEqual([item.split()[0] for item in added], ["field", "size"])
 
@@ -110,8 +110,8 @@ class AbiBreaks(unittest.TestCase):
         self.assertTrue(self.compared("  int32_t on_miss; ", "  uint32_t on_miss; ")[0])
 
     def test_a_new_value_is_only_new(self):
-        self.assertEqual(self.compared("GEMVJIT_INTERNAL_ERROR = 19", "GEMVJIT_INTERNAL_ERROR = 19, GEMVJIT_MORE = 20"),
-                         ([], ["enum gemvjit_status.GEMVJIT_MORE = 20"]))
+        self.assertEqual(self.compared("GEMVJIT_FORKED = 20", "GEMVJIT_FORKED = 20, GEMVJIT_MORE = 21"),
+                         ([], ["enum gemvjit_status.GEMVJIT_MORE = 21"]))
 
     def test_symbols(self):
         old = {"symbol gemvjit_a": "0", "symbol gemvjit_b": "0"}

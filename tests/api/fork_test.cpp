@@ -1,4 +1,4 @@
-// A child of fork() has its parent's contexts in its memory, and neither their threads nor a driver that works.
+// B97: a child of fork() has its parent's contexts in its memory, and neither their threads nor a driver that works.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 /* Uses of everything that a macro or an initializer could break. */
 gemvjit_status gemvjit_header_c99(struct CUstream_st* stream) {
   gemvjit_options options;
-  gemvjit_problem problem = {sizeof(gemvjit_problem), GEMVJIT_NVFP4_GEMV, 0, 4096, 4096, 0, 1, 1, 0, "sm_90a"};
+  gemvjit_problem problem = {sizeof(gemvjit_problem), GEMVJIT_NVFP4_GEMV, 0, 4096, 4096, 0, 1, 1, 0, 0, "sm_90a"};
   gemvjit_warmup_options warmup = {sizeof(gemvjit_warmup_options), NULL, NULL, NULL, NULL, 0, 0};
   gemvjit_nvfp4_gemv_args args = {0};
   gemvjit_stats_data stats = {0};

@@ -1,4 +1,4 @@
-// B79, B80: how far a warmup goes, and whether launches would find all of it.
+// B79, B80, B88: how far a warmup goes, and whether launches would find all of it.
 #include "tests/api/api_fixture.h"
 
 namespace gemvjit::test {

@@ -1,5 +1,5 @@
 // gemvjit_destroy never fails: not at exit when the driver is gone, not on a device that was reset or has a sticky
-// error, not in a child of fork(). Each in a process of its own. And several CUDA contexts on one device.
+// error, not in a child of fork() (B97). Each in a process of its own. And several CUDA contexts on one device.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -25,8 +25,8 @@ TEST_F(WarmupCli, BadUsageIsTwoAndSaysWhatIsAccepted) {
   };
   const Case cases[] = {
       {{}, "--shape NxK"},
-      {{"--shape", "64y64"}, "NxK[:nvfp4|:bf16|:dequant][:silu]"},
-      {{"--shape", "64x64:fp8"}, "NxK[:nvfp4|:bf16|:dequant][:silu]"},
+      {{"--shape", "64y64"}, "NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments]"},
+      {{"--shape", "64x64:fp8"}, "NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments]"},
       {{"--shape", "99999999999999999999x64"}, "64 bits"},
       {{"--shape"}, "--shape"},
       {{"--shape", "64x64", "--arch", "sm9"}, "sm_90a"},

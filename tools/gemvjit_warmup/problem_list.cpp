@@ -214,6 +214,8 @@ const char* family_name(int family) {
       return "bf16_gemv";
     case GEMVJIT_DEQUANTIZE_ROWS:
       return "dequantize_rows";
+    case GEMVJIT_SWIZZLE_BLOCKSCALE:
+      return "swizzle_blockscale";
     default:
       return "unknown";
   }

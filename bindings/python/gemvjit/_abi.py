@@ -88,6 +88,9 @@ class WarmupLevel(IntEnum):
 LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 
+MAX_SCALE_SEGMENTS = 8
+
+
 class Event(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("kind", c_int32), ("status", c_int32), ("family", c_int32),
                 ("sealed", c_int32), ("m", c_int64), ("n", c_int64), ("k", c_int64), ("silu_mul", c_int32),
@@ -162,18 +165,19 @@ class StatsData(ctypes.Structure):
         "cache_writes", "cache_write_failures", "kernels_loaded", "untuned_kernels", "compile_milliseconds",
         "exact_kernels", "predicted_kernels", "nearest_kernels", "default_kernels", "build_waits",
         "build_stale_waits", "build_shared_failures", "cache_evictions", "cache_thrashed", "cache_writes_refused",
-        "cache_quarantined", "cache_determinism_alarms", "cache_unreadable", "unserved_problems")]
+        "cache_quarantined", "cache_determinism_alarms", "cache_unreadable", "unserved_problems", "cluster_fallbacks")]
 
 
 # The header's names, for the test that compares; a struct or an enum that is in the header alone fails it.
-STRUCTS = {"gemvjit_options": Options, "gemvjit_problem": Problem, "gemvjit_kernel_info": KernelInfo,
+STRUCTS = {"gemvjit_options": Options, "gemvjit_event": Event, "gemvjit_problem": Problem, "gemvjit_kernel_info": KernelInfo,
            "gemvjit_warmup_options": WarmupOptions, "gemvjit_nvfp4_gemv_args": Nvfp4GemvArgs,
            "gemvjit_bf16_gemv_args": Bf16GemvArgs, "gemvjit_dequantize_rows_args": DequantizeRowsArgs,
            "gemvjit_scale_segment": ScaleSegment, "gemvjit_swizzle_blockscale_args": SwizzleBlockscaleArgs,
            "gemvjit_stats_data": StatsData}
 ENUMS = {"gemvjit_status": Status, "gemvjit_miss_policy": MissPolicy, "gemvjit_log_level": LogLevel,
          "gemvjit_family": Family, "gemvjit_outcome": Outcome, "gemvjit_scale_layout": ScaleLayout,
-         "gemvjit_global_scale_kind": GlobalScaleKind}
+         "gemvjit_global_scale_kind": GlobalScaleKind, "gemvjit_event_kind": EventKind,
+         "gemvjit_warmup_level": WarmupLevel}
 
 _context, _problems, _status = c_void_p, POINTER(Problem), c_int32
 # Arguments of a launch are bytes that packer() made: one call in place of one for each field.
@@ -194,6 +198,7 @@ FUNCTIONS = {
     "gemvjit_pick_nt": (_status, (_context, _problems, c_int64, POINTER(c_int32))),
     "gemvjit_tuned": (_status, (_context, _problems, POINTER(c_int32))),
     "gemvjit_explain": (_status, (_context, _problems, c_int64, c_char_p, c_size_t, POINTER(c_size_t))),
+    "gemvjit_ready": (_status, (_context, _problems, c_size_t, POINTER(c_int32))),
     "gemvjit_warmup": (_status, (_context, _problems, c_size_t, POINTER(WarmupOptions))),
     "gemvjit_nvfp4_gemv": _launch,
     "gemvjit_bf16_gemv": _launch,

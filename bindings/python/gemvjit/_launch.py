@@ -5,9 +5,13 @@ A GEMV first asks all at once, in plain expressions over dtypes and devices that
 each call of a function here costs as much as several of them. Whatever does not pass goes to _tensors.py, which looks
 at one thing after the other, and raises or remembers."""
 
+import ctypes
+
 from . import _devices, _library
 from . import _tensors as check
-from ._abi import Bf16GemvArgs, DequantizeRowsArgs, GlobalScaleKind, Nvfp4GemvArgs, ScaleLayout, Status, packer
+from ._abi import (MAX_SCALE_SEGMENTS, Bf16GemvArgs, DequantizeRowsArgs, GlobalScaleKind, Nvfp4GemvArgs, ScaleLayout,
+                   ScaleSegment, Status, packer)
+from ._errors import invalid
 
 _SWIZZLED, _MULTIPLIER = int(ScaleLayout.SCALE_128X4_SWIZZLED), int(GlobalScaleKind.GLOBAL_SCALE_MULTIPLIER)
 _bf16, _bytes, _scales, _float = (check.remembered(kind) for kind in (check.BF16, check.BYTES, check.SCALES,
@@ -47,6 +51,25 @@ def nvfp4_gemv(x, weight, weight_scale, global_scale, silu_mul=False, pdl=True):
           _pack_nvfp4(m, n, k, stride, x.data_ptr(), weight.data_ptr(), weight_scale.data_ptr(),
                       global_scale.data_ptr(), out.data_ptr(), _SWIZZLED, _MULTIPLIER, 1 if silu_mul else 0,
                       1 if pdl else 0, 0, 0))
+    return out
+
+
+def nvfp4_gemv_segments(x, weight, weight_scale, segments, silu_mul=False, pdl=True):
+    """nvfp4_gemv of a merged weight (qkv, gate and up) whose parts have global scales of their own: bit for bit the parts
+    one by one. segments: up to 8 of (row_end, global_scale): the scale of the rows from the previous row_end up to this
+    one; the last is N, all are multiples of 8. Warmed with warmup(..., segments=True). An ordinary call, with more work
+    on the host than nvfp4_gemv."""
+    scales = [scale for _, scale in segments]
+    if not 1 <= len(scales) <= MAX_SCALE_SEGMENTS:
+        raise invalid("nvfp4_gemv_segments", "segments", f"1 to {MAX_SCALE_SEGMENTS} of them", len(scales))
+    for scale in scales:
+        m, n, k, stride, index = check.nvfp4_arguments("nvfp4_gemv_segments", x, weight, weight_scale, scale)
+    array = (ScaleSegment * len(scales))(*((int(end), scale.data_ptr()) for end, scale in segments))
+    out = x.new_empty((m, n // 2 if silu_mul else n))
+    _call(_library.load().gemvjit_nvfp4_gemv, index,
+          _pack_nvfp4(m, n, k, k if m < 2 else stride, x.data_ptr(), weight.data_ptr(), weight_scale.data_ptr(), 0,
+                      out.data_ptr(), _SWIZZLED, _MULTIPLIER, 1 if silu_mul else 0, 1 if pdl else 0, len(scales),
+                      ctypes.addressof(array)))
     return out
 
 

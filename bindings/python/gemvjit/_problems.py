@@ -22,12 +22,14 @@ class Kernel(NamedTuple):
     error: str
 
 
-def problem(n, k, silu_mul=False, pdl=True, bf16=False, nt=0, allow_untuned=False, arch=None, family=None):
+def problem(n, k, silu_mul=False, pdl=True, bf16=False, nt=0, allow_untuned=False, arch=None, family=None,
+            segments=False):
     made = _abi.Problem()
     library = _library.load()
     family = family or (Family.BF16_GEMV if bf16 else Family.NVFP4_GEMV)
     _library.check(library.gemvjit_problem_init(ctypes.byref(made), family, n, k))
     made.silu_mul, made.pdl, made.nt, made.allow_untuned = bool(silu_mul), bool(pdl), nt, bool(allow_untuned)
+    made.scale_segments = bool(segments)
     made.arch = None if arch is None else arch.encode()
     return made
 
@@ -69,11 +71,28 @@ def explain(n, k, m=1, silu_mul=False, bf16=False, *, pdl=True, allow_untuned=Tr
         size = length.value + 1
 
 
-def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, device=None, arch=None):
-    """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt), and
-    for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured
+def ready(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, segments=False, device=None):
+    """Whether launches of the layer would load nothing, in the thread's current CUDA context: what warmup makes so. Does
+    not wait. Raises NotReady while an ordinary stream captures: ask before."""
+    asked = problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, segments=segments)
+    status, answer = ctypes.c_int32(), ctypes.c_int32()
+    status.value = _library.load().gemvjit_ready(_devices.context_of(device, None), ctypes.byref(asked), 1,
+                                                 ctypes.byref(answer))
+    if status.value == Status.NOT_READY and "captures" not in _library.last_error():
+        return False
+    _library.check(status.value)
+    return True
+
+
+def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, segments=False, device=None,
+           arch=None):
+    """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt; with
+    segments also for nvfp4_gemv_segments), and for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured
     for the shape; dequantize_rows is ready even so."""
     wanted = [problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch)]
+    if segments:
+        wanted.append(problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch,
+                              segments=True))
     if not bf16:
         wanted.append(dequantize_problem(n, k, arch))
     return warm(wanted, _devices.context_of(device, arch), compile_only=arch is not None and device is None)

@@ -21,15 +21,20 @@ fi
 
 setup_configure fuzz "${CLANG_CMAKE_ARGS[@]}"
 setup_quietly build/deps/build-fuzz.log "building fuzz" cmake --build build/fuzz --target entry_fuzz bundle_fuzz
-for seed in entry_v1.entry bundle_v1.gjb; do
-  kind=${seed%%_*}
-  corpus=build/fuzz/corpus/$kind
+# Each on a processor of its own.
+fuzz() {
+  local seed=$1 kind=${1%%_*}
+  local corpus=build/fuzz/corpus/$kind
   mkdir -p "$corpus"
   cp "tests/golden/$seed" "$corpus"
   "build/fuzz/tests/fuzz/${kind}_fuzz" -max_total_time="$SECONDS_EACH" -max_len=8192 -print_final_stats=1 \
     -artifact_prefix=build/fuzz/ "$corpus" >build/fuzz/$kind.log 2>&1 || {
     tail -n 60 build/fuzz/$kind.log >&2
-    false
+    return 1
   }
   echo "fuzz: $kind: $(sed -n 's/^stat::number_of_executed_units: *//p' build/fuzz/$kind.log) inputs, nothing found"
-done
+}
+fuzz entry_v1.entry &
+first=$!
+fuzz bundle_v1.gjb
+wait $first

@@ -86,7 +86,7 @@ TEST_F(BusyDevice, LoadingWaitsForNobodyAndLaunchesNothing) {
   EXPECT_TRUE(spinning->is_running()) << "loading waited for it";
   spinning->end();
   EXPECT_EQ(warm_to(context.get(), problem, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_OK) << gemvjit_last_error();
-  (void)run_checked(context, host, host.expected(), kPlain, "after the level resolved");
+  (void)run_checked(context, host, host.expected(), kPdl, "after the level resolved");
 }
 
 // After the level resolved a first launch costs what any launch costs: below 50 us, the median over kernels.

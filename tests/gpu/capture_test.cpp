@@ -20,7 +20,7 @@ class CaptureTest : public GpuTest, public testing::WithParamInterface<CUstreamC
     context.emplace();
     context->add(shape, 1, true);
     ASSERT_TRUE(context->warm());
-    eager = run_checked(*context, host, host.expected(), kPlain, "eager");
+    eager = run_checked(*context, host, host.expected(), kPdl, "eager");
   }
 
   // Captures one launch of the warmed kernel with `meanwhile` before and after it, and checks what the graph does.

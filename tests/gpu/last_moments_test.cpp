@@ -76,7 +76,7 @@ TEST_F(LastMoments, WithAStickyErrorLaunchesFailAndTheEndDoesNot) {
           ::_exit(1);
         if (launch_ptx(api, library, "stop", stream(), nullptr) != CUDA_SUCCESS) ::_exit(1);
         if (api.cuCtxSynchronize() == CUDA_SUCCESS) ::_exit(2);  // the error is there
-        if (device->launch(context, stream(), false) != GEMVJIT_CUDA_ERROR) ::_exit(3);
+        if (device->launch(context, stream(), true) != GEMVJIT_CUDA_ERROR) ::_exit(3);
         ::_exit(gemvjit_destroy(context) == GEMVJIT_OK ? 42 : 43);
       },
       testing::ExitedWithCode(42), "");
@@ -89,7 +89,7 @@ TEST_F(LastMoments, InAChildOfFork) {
   ASSERT_TRUE(device) << device.status().text();
   const pid_t child = ::fork();
   if (child == 0) {
-    if (device->launch(context, nullptr, false) != GEMVJIT_FORKED) ::_exit(1);
+    if (device->launch(context, nullptr, true) != GEMVJIT_FORKED) ::_exit(1);
     if (gemvjit_destroy(context) != GEMVJIT_OK) ::_exit(2);
     gemvjit_options options;
     (void)gemvjit_options_init(&options);
@@ -111,7 +111,7 @@ TEST_F(LastMoments, InAChildOfFork) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 42);
-  EXPECT_EQ(device->launch(context, stream(), false), GEMVJIT_OK) << "the parent's goes on: " << gemvjit_last_error();
+  EXPECT_EQ(device->launch(context, stream(), true), GEMVJIT_OK) << "the parent's goes on: " << gemvjit_last_error();
   synchronize();
   EXPECT_EQ(gemvjit_destroy(context), GEMVJIT_OK);
 }
@@ -138,7 +138,7 @@ TEST_F(LastMoments, SeveralCudaContextsOfOneDevice) {
     auto device = DeviceProblem::create(gpu(), host);
     ASSERT_TRUE(device) << device.status().text();
     ASSERT_TRUE(device->poison_output());
-    ASSERT_EQ(device->launch(context, nullptr, false), GEMVJIT_OK) << gemvjit_last_error();
+    ASSERT_EQ(device->launch(context, nullptr, true), GEMVJIT_OK) << gemvjit_last_error();
     synchronize();
     const auto output = device->output();
     ASSERT_TRUE(output) << output.status().text();

@@ -89,6 +89,27 @@ class Numbers(unittest.TestCase):
         self.check("bf16_silu", Bf16Layer(256, 256, DEVICE), 5, silu_mul=True)
         self.check("bf16_silu_n16", Bf16Layer(16, 256, DEVICE), 2, silu_mul=True)
 
+    def test_segments_are_the_parts_one_by_one(self):
+        n, k = 384, 512
+        layer = Layer(n, k, DEVICE)
+        gemvjit.warmup(n, k, allow_untuned=True, segments=True)
+        if options.dry_run:
+            return
+        self.assertTrue(gemvjit.ready(n, k, allow_untuned=True, segments=True))
+        self.assertFalse(gemvjit.ready(n + 8, k, allow_untuned=True))
+        weight, scales, _ = layer.arguments()
+        x, ends = layer.x(5), (128, 256, 384)
+        globals_ = [torch.tensor([value], device=DEVICE) for value in (0.003, 0.0014, 0.02)]
+        torch.cuda.synchronize()
+        out = gemvjit.nvfp4_gemv_segments(x, weight, scales, list(zip(ends, globals_)))
+        for begin, end, scale in zip((0, *ends), ends, globals_):
+            part = gemvjit.nvfp4_gemv(x, weight, scales, scale)[:, begin:end]
+            self.assertTrue(torch.equal(bits(out[:, begin:end]), bits(part)))
+        swapped = gemvjit.nvfp4_gemv_segments(x, weight, scales, list(zip(ends, reversed(globals_))))
+        self.assertFalse(torch.equal(bits(out), bits(swapped)))  # a wrong scale is seen
+        with self.assertRaises(gemvjit.InvalidArgument):
+            gemvjit.nvfp4_gemv_segments(x, weight, scales, list(zip((128, 256, 376), globals_)))  # rows left over
+
     def test_a_nan_scale_stays_in_its_row(self):
         layer = Layer(136, 256, DEVICE)
         layer.scales[77, 3] = 0x7F

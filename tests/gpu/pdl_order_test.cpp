@@ -40,7 +40,7 @@ const Way kWays[] = {{"direct", {.warps_k = 8, .stages = 2}},
                      {"cluster", {.warps_k = 4, .cluster_k = 4, .stages = 2}},
                      {"late_release", {.warps_k = 8, .stages = 2, .release = 1}},
                      {"bf16", {.warps_k = 8, .stages = 2}, GEMVJIT_BF16_GEMV},
-                     {"bf16_ring", {.variant = 1, .warps_k = 8, .stages = 3, .x_path = kXRing}, GEMVJIT_BF16_GEMV},
+                     {"bf16_ring", {.variant = 1, .warps_k = 8, .stages = 2, .x_path = kXRing}, GEMVJIT_BF16_GEMV},
                      {"wgmma", {.variant = 2, .warps_k = 2, .warps_n = 4, .stages = 2, .x_path = 3}}};
 
 constexpr std::int64_t kM = 2, kK = 1024, kN = 64;  // of the consumer; two tokens, which dealt x is for

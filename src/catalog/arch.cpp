@@ -72,11 +72,12 @@ Result<ArchFacts> arch_facts(const Arch& arch) {
   ArchFacts facts;
   facts.arch = arch;
   facts.has_clusters = best->has_clusters;
-  facts.has_pdl = best->has_pdl;
   facts.has_wgmma = arch.sm == 90 && arch.suffix == 'a';  // PTX ISA: wgmma is of sm_90a alone
   facts.max_smem_bytes_per_cta = best->max_smem_bytes;
   facts.verified_on_device = best->verified_on_device && best->sm == arch.sm;
   facts.is_listed = best->sm == arch.sm;
+  // Overlap is a matter of order in memory, which a chip that nobody has looked at may get wrong: correct and slower.
+  facts.has_pdl = best->has_pdl && facts.is_listed;
   return facts;
 }
 

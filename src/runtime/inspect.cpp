@@ -92,7 +92,7 @@ std::string explain_nt(const Context& context, const ProblemRequest& request, in
                                        explain_choice(*choice));
   const Result<ArchFacts> facts = arch_facts(arch);
   const char* pdl = !request.problem.pdl       ? "off: not allowed by the problem"
-                    : facts && !facts->has_pdl ? "off: the target has none"
+                    : facts && !facts->has_pdl ? "off: the target has none, or is not known"
                     : !choice->pdl_wins        ? "off: the table says that it loses here"
                                                : "on";
   const bool loaded = context.registry().find_key(*key) != nullptr;

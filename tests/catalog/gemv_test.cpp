@@ -227,6 +227,7 @@ TEST(Archs, PdlIsOfTheTargetsThatAreListedWithIt) {
     ASSERT_TRUE(key) << key.status().message();
     EXPECT_EQ(launch_config(*describe_key(*key)).pdl, sm >= 90) << sm;
   }
+  for (const int unlisted : {107, 130}) EXPECT_FALSE(arch_facts({unlisted, 0})->has_pdl) << unlisted;
 }
 
 TEST(Archs, FactsFollowTheTarget) {

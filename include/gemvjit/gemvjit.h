@@ -21,11 +21,13 @@
  *   Pointers   into device memory are marked [device]; all others are host pointers. The library allocates no device
  *              memory, ever.
  *   Threads    All functions may be called from any threads at once on one context, except gemvjit_destroy, which must
- *              be the last. A context belongs to the process that made it: in a child of fork() whatever could
- *              compile, load or launch is FORKED, and gemvjit_destroy frees the memory alone. The driver does not work
- * in a child forked after CUDA was started; a context without a device (NONE), made there, does. CUDA       No CUDA
- * header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default stream. libcuda and
- * libnvrtc are opened on first use; a missing one is an ordinary error.
+ *              be the last.
+ *   fork()     A context belongs to the process that made it: in a child whatever could compile, load or launch is
+ *              FORKED, and gemvjit_destroy frees memory alone. The driver does not work in a child forked after CUDA
+ *              was started; a context without a device (NONE), made there, does, if no thread of the parent was warming
+ *              up at the time: NVRTC's own locks would be held for ever.
+ *   CUDA       No CUDA header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default
+ *              stream. libcuda and libnvrtc are opened on first use; a missing one is an ordinary error.
  */
 #ifndef GEMVJIT_GEMVJIT_H
 #define GEMVJIT_GEMVJIT_H
@@ -111,8 +113,7 @@ typedef enum gemvjit_log_level {
  * a miss. Must not call back into the library. `message` lives for the call. */
 typedef void (*gemvjit_log_callback)(void* user, gemvjit_log_level level, const char* message);
 
-/* What happened on the launch path, for whoever watches a service: told where it happens, in no order between threads.
- */
+/* What happened on the launch path, for whoever watches a service. */
 typedef enum gemvjit_event_kind {
   GEMVJIT_EVENT_LAUNCH_MISS = 1 /* a launch found no kernel: NOT_READY, or M_NOT_COVERED for want of a larger nt */
 } gemvjit_event_kind;
@@ -127,8 +128,7 @@ typedef struct gemvjit_event {
   int32_t silu_mul, pdl, scale_segments;
 } gemvjit_event;
 
-/* Called in the launching thread, before the launch returns; its time is the launch's. Must not call back into the
- * library, nor throw. `event` lives for the call. */
+/* Called in the launching thread, within the launch. Must not call back into the library, nor throw. */
 typedef void (*gemvjit_event_callback)(void* user, const gemvjit_event* event);
 
 typedef struct gemvjit_options {
@@ -203,7 +203,7 @@ typedef struct gemvjit_problem {
   const char* arch;         /* "sm_90a"; NULL: the context's device */
 } gemvjit_problem;
 
-/* Set struct_size, family, n, k; nt 0, silu_mul 0, pdl 1, allow_untuned 0, arch NULL. */
+/* Set struct_size, family, n, k; pdl 1; all else 0 or NULL. */
 GEMVJIT_API gemvjit_status gemvjit_problem_init(gemvjit_problem* problem, gemvjit_family family, int64_t n, int64_t k);
 
 /* Whether such a kernel can exist: OK, or INVALID_SHAPE / UNSUPPORTED with the reason in gemvjit_last_error() and, if
@@ -250,7 +250,8 @@ typedef struct gemvjit_kernel_info {
   const char* flags_text; /* the flags by name */
   const char* match;      /* where the configuration comes from: "exact": measured for this shape; "predicted":
                              derived for it, not measured; "nearest_shape": measured for a shape close to it;
-                             "family_default": a default; "named": asked for by its key */
+                             "family_default": a default; "named": asked for by its key; "without_cluster": in
+                             place of a kernel with a cluster, not measured */
   const char* path;       /* the cache file; "" for memory only */
   const char* error;      /* "" unless failed */
   int64_t n, k;
@@ -267,9 +268,10 @@ typedef struct gemvjit_kernel_info {
   size_t done, total;   /* kernels finished, this one included, and in all */
 } gemvjit_kernel_info;
 
-/* Called once for each distinct kernel, from the threads that build, never from two at once. Return 0 to go on; any
- * other value cancels: running compiles finish and are kept, nothing new starts. Must not call gemvjit_warmup or
- * gemvjit_destroy on the context, nor throw (an exception cancels, and is INTERNAL_ERROR). */
+/* Called once for each distinct kernel that was asked for, from the threads that build, never from two at once; of one
+ * whose cluster the device cannot run the info is that of the kernel in its place. Return 0 to go on; any other value
+ * cancels: running compiles finish and are kept, nothing new starts. Must not call gemvjit_warmup or gemvjit_destroy on
+ * the context, nor throw (an exception cancels, and is INTERNAL_ERROR). */
 typedef int (*gemvjit_kernel_callback)(void* user, const gemvjit_kernel_info* kernel);
 
 /* How far a warmup goes. */
@@ -309,10 +311,10 @@ GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvji
                                           const gemvjit_warmup_options* options);
 
 /* Whether launches of the problems, in the CUDA context that is current (none: the device's primary context), would
- * load nothing: OK if all their kernels are resolved there; else NOT_READY with the first that is not in
- * gemvjit_last_error(), and a status for each problem in problem_status (NULL, or `count` values). Answers at once,
- * also while another thread warms up; while a stream captures it fails at once, as gemvjit_warmup does. NO_DRIVER if
- * the context has no device. */
+ * load nothing: OK if each number of tokens that a problem's nt covers (nt 0: those that a warmup of it would make
+ * ready) finds a kernel that is resolved there; else NOT_READY with the first that is missing in gemvjit_last_error(),
+ * and a status for each problem in problem_status (NULL, or `count` values). Answers at once, also while another thread
+ * warms up; while a stream captures it fails at once, as gemvjit_warmup does. NO_DRIVER without a device. */
 GEMVJIT_API gemvjit_status gemvjit_ready(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_status* problem_status);
 
@@ -483,8 +485,9 @@ typedef struct gemvjit_stats_data {
   /* With the four by gemvjit_kernel_info.match above a counter for each class: problems of warmups for which there was
    * no kernel (a shape that is not served, nothing measured where that was asked for). Older headers end before it. */
   uint64_t unserved_problems;
-  uint64_t
-      cluster_fallbacks; /* kernels whose cluster the device cannot run, served without; older headers end before */
+  /* Kernels whose cluster the device cannot run, served without; a kernel counts each time that a warmup names it, here
+   * and not above. Older headers end before it. */
+  uint64_t cluster_fallbacks;
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

@@ -77,7 +77,9 @@ KernelCallback to_callback(gemvjit_kernel_callback callback, void* user) {
     const std::string key = report.key.text();
     const std::string arch = report.key.arch.text();
     const std::string flags = flags_text(report.key.flags);
-    const std::string match(report.is_named ? "named" : match_name(report.match));
+    const std::string match(report.is_fallback ? "without_cluster"
+                            : report.is_named  ? "named"
+                                               : match_name(report.match));
     const std::string error = report.status ? std::string() : report.status.text();
     gemvjit_kernel_info info{};
     info.struct_size = sizeof info;

@@ -79,7 +79,10 @@ Result<Library> Library::load(std::shared_ptr<const DriverApi> driver, const Byt
       cuda_status(*driver, load, fmt::format("cuLibraryLoadData of {} bytes for kernel {}", bytes.size(), entry_name)));
   const CUresult found = driver->cuLibraryGetKernel(&loaded->kernel, loaded->library, entry_name.c_str());
   note(result, found);
-  GEMVJIT_TRY(cuda_status(*driver, found, fmt::format("cuLibraryGetKernel of {}", entry_name)));
+  if (found != CUDA_SUCCESS) {
+    driver->cuLibraryUnload(loaded->library);
+    return cuda_status(*driver, found, fmt::format("cuLibraryGetKernel of {}", entry_name));
+  }
   loaded->driver = std::move(driver);
   loaded->users = 1;
   libraries.emplace(key, loaded);

@@ -17,17 +17,6 @@ std::size_t hash_of(const LaunchShape& shape) {
   return static_cast<std::size_t>(h ^ (h >> 31));
 }
 
-// Whether `candidate` serves a token class better than what the slot has: a smaller nt does less work; of one nt the
-// kernel that uses what the launch allows; of two alike that with the larger cluster, since the other may be there as
-// its substitute; else the first stays.
-bool is_better(const LoadedKernel& candidate, const LoadedKernel* present) {
-  if (present == nullptr) return true;
-  const std::int32_t nt = candidate.spec.key.nt;
-  if (nt != present->spec.key.nt) return nt < present->spec.key.nt;
-  if (candidate.spec.pdl != present->spec.pdl) return candidate.spec.pdl;
-  return candidate.config.cluster_x > present->config.cluster_x;
-}
-
 }  // namespace
 
 // One cache line. `used` is set last when a slot is claimed, so that a reader who sees it sees the shape.
@@ -79,16 +68,11 @@ const LoadedKernel* KernelRegistry::add(std::unique_ptr<LoadedKernel> kernel) {
 void KernelRegistry::serve(const LoadedKernel& kernel) {
   const std::lock_guard lock(mutex_);
   const KernelSpec& spec = kernel.spec;
+  if (barred_.contains(spec.key)) return;
   LaunchShape shape{spec.key.n, spec.key.k, spec.family, spec.silu_mul, true, spec.scale_segments};
   offer(shape, kernel);
   shape.pdl_allowed = false;
   if (!spec.pdl) offer(shape, kernel);
-}
-
-const LoadedKernel* KernelRegistry::insert(std::unique_ptr<LoadedKernel> kernel) {
-  const LoadedKernel* const taken = add(std::move(kernel));
-  serve(*taken);
-  return taken;
 }
 
 void KernelRegistry::withdraw(const LoadedKernel& kernel) {
@@ -99,6 +83,18 @@ void KernelRegistry::withdraw(const LoadedKernel& kernel) {
   kernels_.erase(place);
 }
 
+void KernelRegistry::bar(const LoadedKernel& kernel) {
+  const KernelKey key = kernel.spec.key;
+  withdraw(kernel);
+  const std::lock_guard lock(mutex_);
+  barred_.insert(key);
+}
+
+bool KernelRegistry::is_barred(const KernelKey& key) const {
+  const std::lock_guard lock(mutex_);
+  return barred_.contains(key);
+}
+
 void KernelRegistry::note_resolved(const LoadedKernel& kernel, CudaContextId context) {
   const std::lock_guard lock(mutex_);
   resolved_.emplace(&kernel, context);
@@ -107,6 +103,18 @@ void KernelRegistry::note_resolved(const LoadedKernel& kernel, CudaContextId con
 bool KernelRegistry::is_resolved(const LoadedKernel& kernel, CudaContextId context) const {
   const std::lock_guard lock(mutex_);
   return resolved_.contains({&kernel, context});
+}
+
+// Whether `candidate` serves a token class better than what the slot has: a smaller nt does less work; of one nt the
+// kernel that uses what the launch allows; of two alike that with the larger cluster, since the other may be there as
+// its substitute; else the first stays. What is barred gives way to its nt's next.
+bool KernelRegistry::is_better(const LoadedKernel& candidate, const LoadedKernel* present) const {
+  if (present == nullptr) return true;
+  const std::int32_t nt = candidate.spec.key.nt;
+  if (nt != present->spec.key.nt) return nt < present->spec.key.nt;
+  if (barred_.contains(present->spec.key)) return true;
+  if (candidate.spec.pdl != present->spec.pdl) return candidate.spec.pdl;
+  return candidate.config.cluster_x > present->config.cluster_x;
 }
 
 void KernelRegistry::offer(const LaunchShape& shape, const LoadedKernel& kernel) {

@@ -5,7 +5,7 @@
 //   - a launch that allows PDL gets a PDL kernel, or one warmed without it where that is all there is for the nt;
 //   - a launch that forbids PDL never gets a PDL kernel.
 //
-// Threads. find() from any number of threads: no lock, no allocation, no write. insert() and find_key() lock. Slots are
+// Threads. find() from any number of threads: no lock, no allocation, no write. All others lock. Slots are
 // only ever added and kernels only ever replaced by better ones, both through atomic stores; when the table is full a
 // larger one is published through an atomic pointer and the old one is kept until the end, since a reader may be in it.
 // Ownership. The registry owns the kernels until unload_all(); pointers stay valid that long.
@@ -18,6 +18,7 @@
 #include <mutex>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -60,13 +61,15 @@ class KernelRegistry {
 
   // Takes the kernel, unless one with its key is there already; the one that is there. No launch gets it yet.
   const LoadedKernel* add(std::unique_ptr<LoadedKernel> kernel);
-  // From now on launches get the kernel, which is one of add()'s and resolved.
+  // From now on launches get the kernel, which is there and resolved.
   void serve(const LoadedKernel& kernel);
-  // Both.
-  const LoadedKernel* insert(std::unique_ptr<LoadedKernel> kernel);
 
-  // Takes a kernel that was never served and is of no use back from add(), until unload_all(): it counts nowhere.
+  // Takes a kernel that was never served and is of no use back, until unload_all(): it counts nowhere.
   void withdraw(const LoadedKernel& kernel);
+  // As withdraw() for a kernel that is of no use in some CUDA context, and that may be served: the one that is served
+  // next for its shape and nt takes its place, and its key stays barred.
+  void bar(const LoadedKernel& kernel);
+  bool is_barred(const KernelKey& key) const;
 
   // In which CUDA contexts a kernel's function is resolved, so that its first launch there loads nothing.
   void note_resolved(const LoadedKernel& kernel, CudaContextId context);
@@ -80,7 +83,8 @@ class KernelRegistry {
   struct Slot;
   struct Table;
 
-  Slot& slot_for(const LaunchShape& shape);  // these three: the lock is held
+  Slot& slot_for(const LaunchShape& shape);  // these four: the lock is held
+  bool is_better(const LoadedKernel& candidate, const LoadedKernel* present) const;
   void grow();
   void offer(const LaunchShape& shape, const LoadedKernel& kernel);
 
@@ -90,6 +94,7 @@ class KernelRegistry {
   std::unordered_map<KernelKey, std::unique_ptr<LoadedKernel>, KernelKeyHash> kernels_;
   std::vector<std::unique_ptr<LoadedKernel>> withdrawn_;
   std::set<std::pair<const LoadedKernel*, CudaContextId>> resolved_;
+  std::unordered_set<KernelKey, KernelKeyHash> barred_;
 };
 
 }  // namespace gemvjit

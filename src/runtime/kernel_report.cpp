@@ -1,5 +1,7 @@
 #include "src/runtime/kernel_report.h"
 
+#include <algorithm>
+
 namespace gemvjit {
 
 namespace {
@@ -9,6 +11,8 @@ KernelReport describe_key_of(const WorkItem& item, const KernelKey& key) {
   report.key = key;
   report.match = item.choice.match;
   report.is_named = item.is_named;
+  // What a warmup found in place of what the item names is a substitute too.
+  report.is_fallback = item.is_fallback || std::ranges::count(item.candidates, key) == 0;
   report.problem_index = item.problems.empty() ? 0 : item.problems.front();
   if (const Result<KernelSpec> spec = describe_key(key); spec) {
     report.family = spec->family;

@@ -17,6 +17,7 @@ struct KernelReport {
   std::string path;                     // the cache file; "" for memory only
   Match match = Match::family_default;  // says nothing where is_named
   bool is_named = false;
+  bool is_fallback = false;  // in place of a kernel with a cluster; match says nothing
   Family family = Family::nvfp4_gemv;
   Outcome outcome = Outcome::missing;
   Status status;

@@ -51,6 +51,10 @@ LaunchOutcome find_or_compile(Context& context, const LaunchShape& shape, std::i
     return {code, std::move(compiled)};
   }
   if (kernel != nullptr) return {};
+  // A shape that no kernel can have is a wrong argument, which the caller says, and no miss.
+  if (!check_problem({shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments})) {
+    return {StatusCode::not_ready, {}};
+  }
   const StatusCode code = found.shape_known ? StatusCode::m_not_covered : StatusCode::not_ready;
   if (code == StatusCode::not_ready) context.counters().launch_misses.fetch_add(1, std::memory_order_relaxed);
   if (const LaunchMissSink& sink = context.options().on_launch_miss) sink({shape, m, code, context.sealed()});

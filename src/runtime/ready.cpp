@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "src/runtime/capturing.h"
 
 namespace gemvjit {
@@ -19,22 +21,26 @@ CudaContextId launching_context(const Device& device) {
   return id ? *id : device.primary_id;
 }
 
-// One of the item's names is enough; another may have been taken for want of a compiler that knows the first, and one
-// that cannot run its cluster is served by the one without.
-Status item_ready(const KernelRegistry& registry, const WorkItem& item, CudaContextId context) {
-  bool is_loaded = false;
-  const auto is_ready = [&](const KernelKey& key) {
-    const LoadedKernel* const kernel = registry.find_key(key);
-    is_loaded = is_loaded || kernel != nullptr;
-    return kernel != nullptr && registry.is_resolved(*kernel, context);
+// Whether each number of tokens that the item's nt covers finds a kernel, whichever that is, and finds it resolved.
+Status item_ready(const KernelRegistry& registry, const WorkItem& item, const LaunchShape& shape,
+                  CudaContextId context) {
+  const auto not_ready = [&](std::string_view why) {
+    return Status(StatusCode::not_ready, fmt::format("{} {}: call gemvjit_warmup", item.key().text(), why));
   };
-  for (const KernelKey& key : item.candidates) {
-    if (is_ready(key)) return Status::ok();
-    if (const auto alone = without_cluster(key); alone && is_ready(*alone)) return Status::ok();
+  if (!item.native) return not_ready("is for another target than the device's");
+  const int nt = item.key().nt;
+  for (const int covered : kNtWithTokens) {
+    if (covered > std::max(nt, 1)) break;
+    const LoadedKernel* const found = registry.find(shape, std::int64_t{covered} * kTokensPerTile).kernel;
+    if (found == nullptr) {
+      const bool is_loaded =
+          std::ranges::any_of(item.candidates, [&](const KernelKey& key) { return registry.find_key(key) != nullptr; });
+      return not_ready(is_loaded ? "is loaded, and not resolved" : "is not loaded");
+    }
+    if (!registry.is_resolved(*found, context)) return not_ready("is not resolved in the current CUDA context");
+    if (nt == 0) break;  // a family without tokens has one kernel
   }
-  return {StatusCode::not_ready,
-          fmt::format("{} is {}: call gemvjit_warmup", item.key().text(),
-                      is_loaded ? "loaded, and not resolved in the current CUDA context" : "not loaded")};
+  return Status::ok();
 }
 
 }  // namespace
@@ -56,10 +62,12 @@ ReadyAnswer ready(const Context& context, std::span<const ProblemRequest> reques
   answer.problems = plan.problem_status;
   for (const WorkItem& item : plan.items) {
     if (item.is_fallback) continue;
-    const Status status = item_ready(context.registry(), item, launching);
-    if (status) continue;
     for (const std::size_t problem : item.problems) {
-      if (answer.problems[problem]) answer.problems[problem] = status;
+      const Problem& wanted = requests[problem].problem;
+      const LaunchShape shape{wanted.n, wanted.k, wanted.family, wanted.silu_mul, wanted.pdl, wanted.scale_segments};
+      if (const Status status = item_ready(context.registry(), item, shape, launching); !status) {
+        if (answer.problems[problem]) answer.problems[problem] = status;
+      }
     }
   }
   for (const Status& status : answer.problems) {

@@ -14,9 +14,9 @@ struct ReadyAnswer {
   std::vector<Status> problems;  // ok, not_ready, or why there can be no kernel
 };
 
-// In the calling thread's CUDA context, or the device's primary one if none is current. no_driver without a device;
-// not_ready at once, for all problems, where the driver tells of a capturing stream. Threads: any; waits for no build
-// and no load.
+// Each launch of the problems, whichever kernel it gets, in the calling thread's CUDA context, or the device's primary
+// one if none is current. no_driver without a device; not_ready at once, for all problems, where the driver tells of a
+// capturing stream. Threads: any; waits for no build and no load.
 ReadyAnswer ready(const Context& context, std::span<const ProblemRequest> requests);
 
 }  // namespace gemvjit

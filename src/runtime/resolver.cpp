@@ -7,16 +7,31 @@
 #include <ctime>
 
 #include "src/base/files.h"
+#include "src/base/process_fork.h"
 #include "src/launch/launcher.h"
 #include "src/runtime/single_flight.h"
 
 namespace gemvjit {
 namespace {
 
-// Builds under way in this process. Never destroyed: threads may run while the process ends.
-SingleFlight<Result<Delivered>>& builds_under_way() {
-  static auto& flights = *new SingleFlight<Result<Delivered>>;
-  return flights;
+using Flights = SingleFlight<Result<Delivered>>;
+
+// Builds under way in this process. Never destroyed: threads may run while the process ends. A child of fork() begins
+// with none of its own: those of its parent never land there.
+Flights& builds_under_way() {
+  struct OfProcess {
+    std::uint32_t generation;
+    Flights flights;
+  };
+  static std::atomic<OfProcess*> current{nullptr};
+  const std::uint32_t generation = watch_forks();
+  OfProcess* seen = current.load(std::memory_order_acquire);
+  while (seen == nullptr || seen->generation != generation) {
+    auto made = std::make_unique<OfProcess>();
+    made->generation = generation;
+    if (current.compare_exchange_strong(seen, made.get(), std::memory_order_acq_rel)) seen = made.release();
+  }
+  return seen->flights;
 }
 
 // Kernels that land in one place may share a build: stores of one directory, or one store in memory. But not what the
@@ -204,26 +219,44 @@ Result<Ready> Resolver::resolve(std::span<const KernelKey> candidates, CUcontext
   }
   const Goal goal{caller_context, readiness};
   Trouble trouble;
-  for (const KernelKey& key : candidates) {
-    const LoadedKernel* loaded = parts_.registry->find_key(key);
-    if (loaded == nullptr) continue;
-    const Status ready = make_ready(*loaded, goal, trouble);
-    if (trouble.no_cluster) return substitute(key, ready, goal);
-    GEMVJIT_TRY(ready);
-    return Ready{loaded, false, true, Status::ok()};
-  }
+  KernelKey key;
+  const Result<const LoadedKernel*> found = find_loaded(candidates, goal, trouble, key);
+  if (trouble.no_cluster) return substitute(key, found.status(), goal);
+  if (!found) return found.status();
+  if (*found != nullptr) return Ready{*found, false, true, Status::ok()};
   GEMVJIT_TRY_ASSIGN(const Delivered delivered, deliver(candidates, nullptr));
+  key = delivered.entry->id.key;
   const Result<const LoadedKernel*> loaded = load(*delivered.entry, goal, trouble);
   if (loaded) return Ready{*loaded, delivered.compiled, false, delivered.kept};
-  if (trouble.no_cluster) return substitute(delivered.entry->id.key, loaded.status(), goal);
+  if (trouble.no_cluster) return substitute(key, loaded.status(), goal);
   if (!delivered.compiled && cuda::blames_image(trouble.result)) return replace(delivered, loaded.status(), goal);
-  return cannot_load(delivered, loaded.status());
+  return cannot_load(key, delivered.path, loaded.status());
+}
+
+Result<const LoadedKernel*> Resolver::find_loaded(std::span<const KernelKey> candidates, const Goal& goal,
+                                                  Trouble& trouble, KernelKey& found) {
+  const std::lock_guard lock(load_mutex_);
+  for (const KernelKey& key : candidates) {
+    if (parts_.registry->is_barred(key)) {  // without a word: that was said when it was barred
+      trouble.no_cluster = true;
+      found = key;
+      return Status(StatusCode::unsupported, key.text() + ": its cluster does not fit here");
+    }
+    const LoadedKernel* const loaded = parts_.registry->find_key(key);
+    if (loaded == nullptr) continue;
+    found = key;
+    if (const Status ready = make_ready(*loaded, false, goal, trouble); !ready) {
+      return trouble.no_cluster ? ready : cannot_load(key, parts_.store->path_of({key, loaded->digest}), ready);
+    }
+    return loaded;
+  }
+  return nullptr;
 }
 
 // The refused entry is not removed: what is built takes its place, and what cannot be built must not cost what is
 // there.
 Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal, const Goal& goal) {
-  const Status original = cannot_load(refused, refusal);
+  const Status original = cannot_load(refused.entry->id.key, refused.path, refusal);
   if (parts_.sealed->load()) return original;
   const KernelKey key = refused.entry->id.key;
   parts_.log.warning("{}: the driver refuses the cached kernel {} ({}); it is built again", key.text(), refused.path,
@@ -236,11 +269,12 @@ Result<Ready> Resolver::replace(const Delivered& refused, const Status& refusal,
   Trouble trouble;
   const Result<const LoadedKernel*> loaded = load(*built->entry, goal, trouble);
   if (trouble.no_cluster) return substitute(key, loaded.status(), goal);
-  if (!loaded) return cannot_load(*built, loaded.status());
+  if (!loaded) return cannot_load(key, built->path, loaded.status());
   return Ready{*loaded, built->compiled, false, built->kept};
 }
 
-// Slower, and right: the kernel that splits K over the warps of one CTA only.
+// Slower, and right: the kernel that splits K over the warps of one CTA only. It serves all CUDA contexts from now on,
+// since a launch does not ask in which one it runs.
 Result<Ready> Resolver::substitute(const KernelKey& key, const Status& refusal, const Goal& goal) {
   const std::optional<KernelKey> alone = without_cluster(key);
   if (!alone) return refusal;
@@ -250,16 +284,15 @@ Result<Ready> Resolver::substitute(const KernelKey& key, const Status& refusal, 
                   fmt::format("{}; and there is no substitute: {}", refusal.message(), ready.status().message()));
   }
   parts_.counters->cluster_fallbacks.fetch_add(1, std::memory_order_relaxed);
-  parts_.log.warning("{}; {} takes its place", refusal.message(), alone->text());
+  if (!ready->was_loaded) parts_.log.warning("{}; {} takes its place", refusal.message(), alone->text());
   return ready;
 }
 
 // The driver's failures with key and file; others say for themselves what they are about.
-Status Resolver::cannot_load(const Delivered& delivered, const Status& failure) const {
+Status Resolver::cannot_load(const KernelKey& key, const std::string& path, const Status& failure) const {
   if (failure.code() != StatusCode::cuda_error) return failure;
-  return {StatusCode::cuda_error,
-          fmt::format("{} cannot be loaded on {}: {} (cache file: {})", delivered.entry->id.key.text(),
-                      parts_.device->name, failure.message(), delivered.path.empty() ? "none" : delivered.path)};
+  return {StatusCode::cuda_error, fmt::format("{} cannot be loaded on {}: {} (cache file: {})", key.text(),
+                                              parts_.device->name, failure.message(), path.empty() ? "none" : path)};
 }
 
 Result<const LoadedKernel*> Resolver::load(const Entry& entry, const Goal& goal, Trouble& trouble) {
@@ -273,32 +306,30 @@ Result<const LoadedKernel*> Resolver::load(const Entry& entry, const Goal& goal,
   kernel->cubin_bytes = entry.cubin.bytes.size();
   kernel->compile_ms = entry.cubin.compile_ms;
 
-  const LoadedKernel* loaded = nullptr;
-  {
-    const std::lock_guard lock(load_mutex_);
-    loaded = parts_.registry->find_key(entry.id.key);
-    if (loaded == nullptr) {
-      const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
-      GEMVJIT_TRY(guard.status());
-      GEMVJIT_TRY_ASSIGN(kernel->library, cuda::Library::load(parts_.device->driver, entry.cubin.bytes,
-                                                              entry.cubin.entry_name, &trouble.result));
-      kernel->kernel = kernel->library.kernel();
-      loaded = parts_.registry->add(std::move(kernel));
-    }
+  const std::lock_guard lock(load_mutex_);
+  const LoadedKernel* loaded = parts_.registry->find_key(entry.id.key);
+  const bool is_new = loaded == nullptr;
+  if (is_new) {
+    const cuda::ContextGuard guard(*parts_.device->driver, parts_.device->primary);
+    GEMVJIT_TRY(guard.status());
+    GEMVJIT_TRY_ASSIGN(kernel->library, cuda::Library::load(parts_.device->driver, entry.cubin.bytes,
+                                                            entry.cubin.entry_name, &trouble.result));
+    kernel->kernel = kernel->library.kernel();
+    loaded = parts_.registry->add(std::move(kernel));
   }
-  GEMVJIT_TRY(make_ready(*loaded, goal, trouble));
+  GEMVJIT_TRY(make_ready(*loaded, is_new, goal, trouble));
   return loaded;
 }
 
-// One kernel at a time, since a kernel that turns out to be of no use is taken back unless launches have it already.
-Status Resolver::make_ready(const LoadedKernel& kernel, const Goal& goal, Trouble& trouble) {
+// Under the lock. `is_new`: loaded by this call.
+Status Resolver::make_ready(const LoadedKernel& kernel, bool is_new, const Goal& goal, Trouble& trouble) {
   if (goal.readiness == Readiness::loaded) return Status::ok();
-  const std::lock_guard lock(load_mutex_);
-  const bool is_new = !parts_.registry->is_resolved(kernel, parts_.device->primary_id);
   Status ready = resolve_in(kernel, parts_.device->primary, trouble);
   if (ready && goal.caller_context != nullptr) ready = resolve_in(kernel, goal.caller_context, trouble);
   if (ready) {
     parts_.registry->serve(kernel);
+  } else if (trouble.no_cluster) {
+    parts_.registry->bar(kernel);
   } else if (is_new) {
     parts_.registry->withdraw(kernel);
   }

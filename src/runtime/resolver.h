@@ -110,14 +110,19 @@ class Resolver {
   };
   Result<Ready> replace(const Delivered& refused, const Status& refusal, const Goal& goal);
   Result<Ready> substitute(const KernelKey& key, const Status& refusal, const Goal& goal);
-  Status cannot_load(const Delivered& delivered, const Status& failure) const;
+  Status cannot_load(const KernelKey& key, const std::string& path, const Status& failure) const;
   Result<const LoadedKernel*> load(const Entry& entry, const Goal& goal, Trouble& trouble);
-  Status make_ready(const LoadedKernel& kernel, const Goal& goal, Trouble& trouble);
+  // What is loaded of the candidates, ready; nullptr if none is.
+  Result<const LoadedKernel*> find_loaded(std::span<const KernelKey> candidates, const Goal& goal, Trouble& trouble,
+                                          KernelKey& found);
+  Status make_ready(const LoadedKernel& kernel, bool is_new, const Goal& goal, Trouble& trouble);
   Status resolve_in(const LoadedKernel& kernel, CUcontext context, Trouble& trouble);
   std::string dump(const Recipe& recipe) const;
 
   ResolverParts parts_;
-  std::mutex load_mutex_;  // one load at a time, so that a kernel is loaded once
+  // One kernel at a time is looked up, loaded and made ready, so that it is loaded once, and what is of no use is taken
+  // back before somebody else finds it.
+  std::mutex load_mutex_;
 };
 
 }  // namespace gemvjit

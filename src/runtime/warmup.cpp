@@ -100,7 +100,7 @@ class WarmupRun {
     const auto begin = std::chrono::steady_clock::now();
     KernelReport report = item.native && options_.load ? load(item) : fill_cache(item);
     report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    if (report.outcome != Outcome::failed && is_tuned_family(item)) {
+    if (report.outcome != Outcome::failed && is_tuned_family(item) && !report.is_fallback) {
       auto& counter = context_.counters().kernels_by_match[static_cast<std::size_t>(report.match)];
       counter.fetch_add(1, std::memory_order_relaxed);
     }

@@ -2,6 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "tests/api/api_fixture.h"
 
 namespace gemvjit::test {
@@ -76,6 +80,35 @@ TEST_F(ForkTest, AContextMadeInTheChildWorksThere) {
     return answers + in_child([&] { return name_of(warm(own, {layer})); });
   });
   EXPECT_EQ(said, "GEMVJIT_OK GEMVJIT_FORKED GEMVJIT_FORKED ");
+  EXPECT_EQ(gemvjit_destroy(parents), GEMVJIT_OK);
+}
+
+// While a thread of the parent builds: the child has that build in its memory, and no thread that will ever end it.
+TEST_F(ForkTest, ABuildUnderWayInTheParentIsNotWaitedFor) {
+  timing.stale_after = timing.heartbeat = std::chrono::milliseconds(50);  // between processes they wait a little
+  options.device = device_none;
+  std::atomic<bool> building{false}, let_go{false};
+  const pid_t parent = ::getpid();
+  compilers.while_compiling = [&] {
+    if (::getpid() != parent) return;
+    building = true;
+    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  gemvjit_context* const parents = open_owned();
+  gemvjit_problem layer = problem(GEMVJIT_NVFP4_GEMV, 2048, 512);
+  layer.arch = "sm_90a";
+  layer.nt = 1;
+  std::jthread builder([&] { EXPECT_EQ(gemvjit_warmup(parents, &layer, 1, nullptr), GEMVJIT_OK); });
+  while (!building) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  timing.wait_limit = std::chrono::milliseconds(200);
+  const std::string said = in_child([&] {
+    ::alarm(60);
+    gemvjit_context* const own = open_owned();
+    return name_of(gemvjit_warmup(own, &layer, 1, nullptr));
+  });
+  EXPECT_EQ(said, "GEMVJIT_OK ");
+  let_go = true;
+  builder.join();
   EXPECT_EQ(gemvjit_destroy(parents), GEMVJIT_OK);
 }
 

@@ -45,6 +45,18 @@ TEST_F(MissEvent, SaysWhatWasMissed) {
   EXPECT_TRUE(misses[2].sealed);
 }
 
+// A shape that no kernel can have is the caller's mistake, and no miss.
+TEST_F(MissEvent, AWrongShapeIsNone) {
+  gemvjit_context* const context = open();
+  const gemvjit_nvfp4_gemv_args args = nvfp4_args(1, 1023, 1024);
+  EXPECT_EQ(gemvjit_nvfp4_gemv(context, &args, nullptr), GEMVJIT_INVALID_SHAPE);
+  EXPECT_TRUE(misses.empty());
+  gemvjit_stats_data stats{};
+  stats.struct_size = sizeof stats;
+  ASSERT_EQ(gemvjit_stats(context, &stats), GEMVJIT_OK);
+  EXPECT_EQ(stats.launch_misses, 0u);
+}
+
 // Under 10 us, message and event included: the fastest of many, since a busy machine takes the thread away at times.
 TEST_F(MissEvent, AMissAfterTheSealTakesMicroseconds) {
   gemvjit_context* const context = open();

@@ -1,4 +1,7 @@
 // B79, B80, B88: how far a warmup goes, and whether launches would find all of it.
+#include <atomic>
+#include <thread>
+
 #include "tests/api/api_fixture.h"
 
 namespace gemvjit::test {
@@ -59,6 +62,53 @@ TEST_F(ReadyTest, EachProblemHasItsStatus) {
   EXPECT_EQ(gemvjit_ready(context, asked.data(), asked.size(), statuses.data()), GEMVJIT_NOT_READY);
   EXPECT_EQ(statuses, (std::vector<gemvjit_status>{GEMVJIT_OK, GEMVJIT_OK, GEMVJIT_NOT_READY, GEMVJIT_INVALID_SHAPE}));
   EXPECT_TRUE(last_error_has("n2048-k1024-nt2")) << "the first that is missing";
+}
+
+// What a launch may take serves the question too: a kernel without PDL, a larger nt.
+TEST_F(ReadyTest, WhicheverKernelALaunchGetsCounts) {
+  gemvjit_context* const context = open();
+  gemvjit_problem four = wanted();
+  four.nt = 4;
+  four.pdl = 0;
+  ASSERT_EQ(warm(context, {four}), GEMVJIT_OK);
+  gemvjit_problem one = wanted();
+  one.nt = 1;
+  EXPECT_EQ(launch(context), GEMVJIT_OK);
+  EXPECT_EQ(gemvjit_ready(context, &one, 1, nullptr), GEMVJIT_OK) << gemvjit_last_error();
+}
+
+// Two threads warm one kernel whose function cannot be had at first: who says that it is ready has it.
+TEST_F(ReadyTest, AFailureBesideASuccessLeavesTheSuccess) {
+  gemvjit_context* const context = open();
+  gemvjit_problem layer = wanted();
+  layer.nt = 1;
+  for (int round = 0; round < 20; ++round) {
+    layer.n += 16;
+    std::atomic<int> asked{0};
+    recording.on_function = [&] { return asked++ == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS; };
+    std::vector<std::jthread> threads;
+    std::atomic<int> succeeded{0};
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] { succeeded += gemvjit_warmup(context, &layer, 1, nullptr) == GEMVJIT_OK ? 1 : 0; });
+    }
+    threads.clear();
+    EXPECT_EQ(succeeded.load(), 3);
+    EXPECT_EQ(gemvjit_ready(context, &layer, 1, nullptr), GEMVJIT_OK) << gemvjit_last_error();
+  }
+  EXPECT_EQ(context->impl->registry().size(), 20u);
+}
+
+TEST_F(ReadyTest, AFailureNamesTheKernelAndKeepsWhatWasLoaded) {
+  gemvjit_context* const context = open();
+  const gemvjit_problem layer = wanted();
+  ASSERT_EQ(warm_to(context, layer, GEMVJIT_LEVEL_LOADED), GEMVJIT_OK);
+  recording.errors["cuKernelGetFunction"] = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(warm_to(context, layer, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_CUDA_ERROR);
+  EXPECT_TRUE(last_error_has("n1024-k1024-nt"));
+  EXPECT_TRUE(last_error_has(".entry"));
+  recording.errors.clear();
+  EXPECT_EQ(warm_to(context, layer, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_OK);
+  EXPECT_EQ(recording.count("cuLibraryLoadData"), 3u);
 }
 
 // A function resolved in one CUDA context is loaded again at its first launch in another.

@@ -61,6 +61,34 @@ TEST_F(ClusterFallback, TheDriverIsAskedInEachContextAndTheCallersIsRestored) {
   EXPECT_EQ(recording.current_context(), other);
 }
 
+// A launch does not ask in which CUDA context it runs: what does not fit in one of them serves in none, whichever was
+// warmed first.
+TEST_F(ClusterFallback, WhatDoesNotFitInOneContextServesInNone) {
+  const auto small = reinterpret_cast<CUcontext>(0x77770);
+  recording.on_occupancy = [&] { return recording.current_context() == small ? 0 : 66; };
+  recording.devices.push_back(FakeDevice{});
+  for (const bool small_first : {false, true}) {
+    const auto context = make();
+    const std::vector<CUcontext> order = small_first ? std::vector{small, recording.primary_context(0)}
+                                                     : std::vector{recording.primary_context(0), small};
+    for (const CUcontext current : order) {
+      recording.set_current_context(current);
+      ASSERT_TRUE(context->resolver().resolve(item(*context, clustered()).candidates, current));
+      EXPECT_TRUE(ready(*context, std::vector{clustered()}).overall);
+      EXPECT_EQ(launched_cluster(*context), current == small || small_first ? 1u : 4u);
+    }
+    // The other one is asked for again: nothing is loaded twice, nothing is said twice.
+    recording.set_current_context(recording.primary_context(0));
+    EXPECT_TRUE(ready(*context, std::vector{clustered()}).overall);
+    const std::size_t loads = recording.count("cuLibraryLoadData");
+    ASSERT_TRUE(context->resolver().resolve(item(*context, clustered()).candidates, nullptr));
+    EXPECT_EQ(recording.count("cuLibraryLoadData"), loads);
+    EXPECT_EQ(launched_cluster(*context), 1u);
+  }
+  EXPECT_EQ(logged("takes its place"), 2u);  // once a context
+  recording.set_current_context(nullptr);
+}
+
 // A build machine without a GPU keeps both, so that a partition of a GPU needs no compiler, also after the seal.
 TEST_F(ClusterFallback, APrefilledOneNeedsNoCompiler) {
   {

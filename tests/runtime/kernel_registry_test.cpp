@@ -22,6 +22,12 @@ std::unique_ptr<LoadedKernel> kernel(std::int64_t n, int nt, bool pdl, Family fa
   return loaded;
 }
 
+const LoadedKernel* insert(KernelRegistry& registry, std::unique_ptr<LoadedKernel> kernel) {
+  const LoadedKernel* const taken = registry.add(std::move(kernel));
+  registry.serve(*taken);
+  return taken;
+}
+
 LaunchShape shape(std::int64_t n, bool pdl, Family family = Family::nvfp4_gemv, bool silu_mul = false) {
   return {n, 4096, family, silu_mul, pdl};
 }
@@ -36,12 +42,12 @@ TEST(KernelRegistry, AnEmptyOneKnowsNothing) {
 
 TEST(KernelRegistry, TheSmallestWarmedNtThatCoversServes) {
   KernelRegistry registry;
-  const LoadedKernel* four = registry.insert(kernel(4096, 4, false));
+  const LoadedKernel* four = insert(registry, kernel(4096, 4, false));
   EXPECT_EQ(registry.find(shape(4096, false), 1).kernel, four);  // a larger one covers
-  const LoadedKernel* one = registry.insert(kernel(4096, 1, false));
+  const LoadedKernel* one = insert(registry, kernel(4096, 1, false));
   for (const int m : {1, 7, 8}) EXPECT_EQ(registry.find(shape(4096, false), m).kernel, one) << m;
   for (const int m : {9, 16, 17, 32}) EXPECT_EQ(registry.find(shape(4096, false), m).kernel, four) << m;
-  const LoadedKernel* two = registry.insert(kernel(4096, 2, false));
+  const LoadedKernel* two = insert(registry, kernel(4096, 2, false));
   for (const int m : {9, 16}) EXPECT_EQ(registry.find(shape(4096, false), m).kernel, two) << m;
   EXPECT_EQ(registry.find(shape(4096, false), 8).kernel, one);
   EXPECT_EQ(registry.find(shape(4096, false), 17).kernel, four);
@@ -49,7 +55,7 @@ TEST(KernelRegistry, TheSmallestWarmedNtThatCoversServes) {
 
 TEST(KernelRegistry, AShapeMayBeKnownAndMNotCovered) {
   KernelRegistry registry;
-  registry.insert(kernel(4096, 1, false));
+  insert(registry, kernel(4096, 1, false));
   const auto found = registry.find(shape(4096, false), 9);
   EXPECT_EQ(found.kernel, nullptr);
   EXPECT_TRUE(found.shape_known);
@@ -57,7 +63,7 @@ TEST(KernelRegistry, AShapeMayBeKnownAndMNotCovered) {
 
 TEST(KernelRegistry, ALaunchThatForbidsPdlNeverGetsAPdlKernel) {
   KernelRegistry registry;
-  registry.insert(kernel(4096, 1, true));
+  insert(registry, kernel(4096, 1, true));
   EXPECT_NE(registry.find(shape(4096, true), 1).kernel, nullptr);
   EXPECT_EQ(registry.find(shape(4096, false), 1).kernel, nullptr);
   EXPECT_FALSE(registry.find(shape(4096, false), 1).shape_known);
@@ -65,29 +71,29 @@ TEST(KernelRegistry, ALaunchThatForbidsPdlNeverGetsAPdlKernel) {
 
 TEST(KernelRegistry, ALaunchThatAllowsPdlFallsBackAndPrefers) {
   KernelRegistry registry;
-  const LoadedKernel* plain = registry.insert(kernel(4096, 1, false));
+  const LoadedKernel* plain = insert(registry, kernel(4096, 1, false));
   EXPECT_EQ(registry.find(shape(4096, true), 1).kernel, plain);
-  const LoadedKernel* pdl = registry.insert(kernel(4096, 1, true));
+  const LoadedKernel* pdl = insert(registry, kernel(4096, 1, true));
   EXPECT_EQ(registry.find(shape(4096, true), 1).kernel, pdl);
   EXPECT_EQ(registry.find(shape(4096, false), 1).kernel, plain);
   // The order does not matter.
   KernelRegistry other;
-  const LoadedKernel* first = other.insert(kernel(4096, 1, true));
-  other.insert(kernel(4096, 1, false));
+  const LoadedKernel* first = insert(other, kernel(4096, 1, true));
+  insert(other, kernel(4096, 1, false));
   EXPECT_EQ(other.find(shape(4096, true), 1).kernel, first);
   // Less work comes before overlap.
-  const LoadedKernel* two = other.insert(kernel(8192, 2, true));
-  const LoadedKernel* one = other.insert(kernel(8192, 1, false));
+  const LoadedKernel* two = insert(other, kernel(8192, 2, true));
+  const LoadedKernel* one = insert(other, kernel(8192, 1, false));
   EXPECT_EQ(other.find(shape(8192, true), 1).kernel, one);
   EXPECT_EQ(other.find(shape(8192, true), 9).kernel, two);
 }
 
 TEST(KernelRegistry, FamiliesAndFlagsAreApart) {
   KernelRegistry registry;
-  const LoadedKernel* nvfp4 = registry.insert(kernel(4096, 1, false));
-  const LoadedKernel* bf16 = registry.insert(kernel(4096, 1, false, Family::bf16_gemv));
-  const LoadedKernel* silu = registry.insert(kernel(4096, 1, false, Family::nvfp4_gemv, true));
-  const LoadedKernel* rows = registry.insert(kernel(4096, 0, false, Family::dequantize_rows));
+  const LoadedKernel* nvfp4 = insert(registry, kernel(4096, 1, false));
+  const LoadedKernel* bf16 = insert(registry, kernel(4096, 1, false, Family::bf16_gemv));
+  const LoadedKernel* silu = insert(registry, kernel(4096, 1, false, Family::nvfp4_gemv, true));
+  const LoadedKernel* rows = insert(registry, kernel(4096, 0, false, Family::dequantize_rows));
   EXPECT_EQ(registry.find(shape(4096, false), 1).kernel, nvfp4);
   EXPECT_EQ(registry.find(shape(4096, false, Family::bf16_gemv), 1).kernel, bf16);
   EXPECT_EQ(registry.find(shape(4096, false, Family::nvfp4_gemv, true), 1).kernel, silu);
@@ -97,8 +103,8 @@ TEST(KernelRegistry, FamiliesAndFlagsAreApart) {
 
 TEST(KernelRegistry, OneKeyIsKeptOnce) {
   KernelRegistry registry;
-  const LoadedKernel* first = registry.insert(kernel(4096, 1, false));
-  EXPECT_EQ(registry.insert(kernel(4096, 1, false)), first);
+  const LoadedKernel* first = insert(registry, kernel(4096, 1, false));
+  EXPECT_EQ(insert(registry, kernel(4096, 1, false)), first);
   EXPECT_EQ(registry.size(), 1u);
   EXPECT_EQ(registry.find_key(first->spec.key), first);
   KernelKey other = first->spec.key;
@@ -108,7 +114,7 @@ TEST(KernelRegistry, OneKeyIsKeptOnce) {
 
 TEST(KernelRegistry, ItGrowsWhileOthersRead) {
   KernelRegistry registry;
-  const LoadedKernel* first = registry.insert(kernel(8, 1, false));
+  const LoadedKernel* first = insert(registry, kernel(8, 1, false));
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> readers;
@@ -122,7 +128,7 @@ TEST(KernelRegistry, ItGrowsWhileOthersRead) {
     });
   }
   constexpr int count = 700;  // two slots each
-  for (int i = 2; i <= count; ++i) registry.insert(kernel(8 * i, 1, false));
+  for (int i = 2; i <= count; ++i) insert(registry, kernel(8 * i, 1, false));
   stop = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong, 0);

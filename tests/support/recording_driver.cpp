@@ -252,6 +252,9 @@ struct RecordingFunctions {
     if (const CUresult error = enter(state, "cuKernelGetFunction"); error != CUDA_SUCCESS) return error;
     const CUcontext context = state->current_context();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (state->on_function) {
+      if (const CUresult refusal = state->on_function(); refusal != CUDA_SUCCESS) return refusal;
+    }
     const std::lock_guard lock(state->mutex_);
     state->functions_.push_back({kernel, context});
     *function = new_handle<CUfunction>(*state);

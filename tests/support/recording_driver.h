@@ -73,6 +73,7 @@ struct RecordingState {
   std::vector<std::size_t> argument_sizes;  // if set, launches copy that many arguments of these sizes
   std::function<CUresult(const void* image)> on_load;              // asked by cuLibraryLoadData
   std::function<CUresult(const std::string& name)> on_get_kernel;  // asked by cuLibraryGetKernel
+  std::function<CUresult()> on_function;                           // asked by cuKernelGetFunction
   std::function<void()> on_unload;                                 // called by cuLibraryUnload
   std::function<int()> on_occupancy;  // asked by cuOccupancyMaxActiveClusters instead of max_active_clusters
   std::function<void(const RecordedLaunch&)> on_launch;  // called without the lock held

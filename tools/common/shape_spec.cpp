@@ -11,7 +11,8 @@ namespace gemvjit::tools {
 namespace {
 
 constexpr std::string_view accepted =
-    "accepted: NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments] with decimal N and K, such as 4096x14336, 28672x4096:silu or "
+    "accepted: NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments] with decimal N and K, such as 4096x14336, "
+    "28672x4096:silu or "
     "6144x4096:bf16";
 
 Status refuse(std::string_view text, std::string_view why) {
@@ -90,7 +91,8 @@ Result<ShapeSpec> parse_shape(std::string_view text) {
     }
   }
   const bool is_gemv = spec.family == ShapeFamily::nvfp4 || spec.family == ShapeFamily::bf16;
-  if (spec.silu_mul && !is_gemv) return refuse(text, fmt::format("{} has no silu form", shape_family_name(spec.family)));
+  if (spec.silu_mul && !is_gemv)
+    return refuse(text, fmt::format("{} has no silu form", shape_family_name(spec.family)));
   if (spec.scale_segments && spec.family != ShapeFamily::nvfp4) {
     return refuse(text, fmt::format("{} has no scale segments", shape_family_name(spec.family)));
   }

@@ -44,8 +44,8 @@ class ShapeSet {
   explicit ShapeSet(const WarmupOptions& options) : options_(options) {}
 
   void add(const ShapeSpec& shape, const std::string& source) {
-    const auto [place, is_new] = places_.try_emplace(
-        {shape.n, shape.k, shape.family, shape.silu_mul, shape.scale_segments}, shapes_.size());
+    const auto [place, is_new] =
+        places_.try_emplace({shape.n, shape.k, shape.family, shape.silu_mul, shape.scale_segments}, shapes_.size());
     if (is_new) {
       shapes_.push_back(shape);
       sources_.emplace_back();

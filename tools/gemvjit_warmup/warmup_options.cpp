@@ -107,7 +107,8 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
   std::vector<std::string> shapes, archs, nts, tps;
   std::string pdl = "on", cache_dir, shard;
   bool dry_run = false, check = false;
-  app.add_option("--shape", shapes, "NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments]; nvfp4 if not said (repeatable)")
+  app.add_option("--shape", shapes,
+                 "NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments]; nvfp4 if not said (repeatable)")
       ->type_name("SHAPE")
       ->allow_extra_args(false);
   app.add_option("--model", options.models, "folder of safetensors: every linear layer in it (repeatable)")
@@ -196,7 +197,8 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
                       app.get_option("--pdl")->count() > 0;
     if (more) {
       return usage_error(
-          "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl, --tuned-only, --segments, --swizzle and "
+          "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl, --tuned-only, --segments, --swizzle "
+          "and "
           "--cluster-fallbacks to the run that writes it");
     }
   } else if (options.shapes.empty() && options.models.empty()) {

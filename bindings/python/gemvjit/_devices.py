@@ -2,7 +2,7 @@
 streams.
 
 torch is never imported here unless a caller hands over tensors of a device: who only asks questions needs none.
-After fork() the child's contexts are new ones (gemvjit.h: a context is used in the process that made it).
+After fork() the child's contexts are new ones (gemvjit.h: a context belongs to the process that made it).
 """
 
 import ctypes
@@ -20,6 +20,7 @@ _sealed = False
 def _forget_after_fork():
     global _lock
     _lock = threading.Lock()  # another thread may have held it
+    _library.forget_lock()
     _contexts.clear()         # not destroyed: what they hold is the parent's
 
 

@@ -1,5 +1,7 @@
 """Exceptions: one class for each status that a caller may want to tell apart, all below GemvjitError."""
 
+import operator
+
 from ._abi import Status
 
 
@@ -90,7 +92,8 @@ class InternalError(GemvjitError):
 
 
 class Forked(GemvjitError):
-    """The process was forked after the library was used: use multiprocessing's spawn, or fork before."""
+    """A context of the parent process, used after fork(). The functions of this package make new ones in the child; CUDA
+    itself does not work there if the parent had started it: use multiprocessing's spawn."""
 
 
 CLASSES = {
@@ -116,3 +119,14 @@ def error_of(status, message):
 
 def invalid(function, argument, expected, found):
     return InvalidArgument(f"{function}: {argument}: expected {expected}, found {found}")
+
+
+def int64(function, argument, value):
+    """The value as an int of 64 bits: ctypes would cut off what does not fit."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise invalid(function, argument, "an int", repr(value)) from None
+    if not -2**63 <= number < 2**63:
+        raise invalid(function, argument, "an int of 64 bits", number)
+    return number

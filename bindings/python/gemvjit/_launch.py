@@ -11,7 +11,7 @@ from . import _devices, _library
 from . import _tensors as check
 from ._abi import (MAX_SCALE_SEGMENTS, Bf16GemvArgs, DequantizeRowsArgs, GlobalScaleKind, Nvfp4GemvArgs, ScaleLayout,
                    ScaleSegment, Status, packer)
-from ._errors import invalid
+from ._errors import int64, invalid
 
 _SWIZZLED, _MULTIPLIER = int(ScaleLayout.SCALE_128X4_SWIZZLED), int(GlobalScaleKind.GLOBAL_SCALE_MULTIPLIER)
 _bf16, _bytes, _scales, _float = (check.remembered(kind) for kind in (check.BF16, check.BYTES, check.SCALES,
@@ -59,16 +59,21 @@ def nvfp4_gemv_segments(x, weight, weight_scale, segments, silu_mul=False, pdl=T
     one by one. segments: up to 8 of (row_end, global_scale): the scale of the rows from the previous row_end up to this
     one; the last is N, all are multiples of 8. Warmed with warmup(..., segments=True). An ordinary call, with more work
     on the host than nvfp4_gemv."""
-    scales = [scale for _, scale in segments]
-    if not 1 <= len(scales) <= MAX_SCALE_SEGMENTS:
-        raise invalid("nvfp4_gemv_segments", "segments", f"1 to {MAX_SCALE_SEGMENTS} of them", len(scales))
-    for scale in scales:
+    try:
+        parts = [(end, scale) for end, scale in segments]
+    except (TypeError, ValueError):
+        raise invalid("nvfp4_gemv_segments", "segments", "pairs of (row_end, global_scale)", segments) from None
+    if not 1 <= len(parts) <= MAX_SCALE_SEGMENTS:
+        raise invalid("nvfp4_gemv_segments", "segments", f"1 to {MAX_SCALE_SEGMENTS} of them", len(parts))
+    array = (ScaleSegment * len(parts))()
+    for segment, (end, scale) in zip(array, parts):
         m, n, k, stride, index = check.nvfp4_arguments("nvfp4_gemv_segments", x, weight, weight_scale, scale)
-    array = (ScaleSegment * len(scales))(*((int(end), scale.data_ptr()) for end, scale in segments))
+        segment.row_end = int64("nvfp4_gemv_segments", "row_end", end)
+        segment.global_scale = scale.data_ptr()
     out = x.new_empty((m, n // 2 if silu_mul else n))
     _call(_library.load().gemvjit_nvfp4_gemv, index,
           _pack_nvfp4(m, n, k, k if m < 2 else stride, x.data_ptr(), weight.data_ptr(), weight_scale.data_ptr(), 0,
-                      out.data_ptr(), _SWIZZLED, _MULTIPLIER, 1 if silu_mul else 0, 1 if pdl else 0, len(scales),
+                      out.data_ptr(), _SWIZZLED, _MULTIPLIER, 1 if silu_mul else 0, 1 if pdl else 0, len(parts),
                       ctypes.addressof(array)))
     return out
 

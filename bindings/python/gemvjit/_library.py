@@ -15,6 +15,12 @@ _lock = threading.Lock()
 _loaded = None
 
 
+def forget_lock():
+    """In a child of fork(): a thread that is not there may have held it."""
+    global _lock
+    _lock = threading.Lock()
+
+
 def candidates(package=None, environment=os.environ):
     """The names to try, in order. GEMVJIT_LIBRARY stands alone: who names a library must not get another one."""
     package = Path(package or Path(__file__).resolve().parent)

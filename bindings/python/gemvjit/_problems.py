@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import _abi, _devices, _library
 from ._abi import Family, Outcome, Status
-from ._errors import error_of
+from ._errors import error_of, int64, invalid
 
 
 class Kernel(NamedTuple):
@@ -26,6 +26,9 @@ def problem(n, k, silu_mul=False, pdl=True, bf16=False, nt=0, allow_untuned=Fals
             segments=False):
     made = _abi.Problem()
     library = _library.load()
+    n, k = int64("problem", "n", n), int64("problem", "k", k)
+    if arch is not None and (not isinstance(arch, str) or "\0" in arch):
+        raise invalid("problem", "arch", "a name such as 'sm_90a'", repr(arch))
     family = family or (Family.BF16_GEMV if bf16 else Family.NVFP4_GEMV)
     _library.check(library.gemvjit_problem_init(ctypes.byref(made), family, n, k))
     made.silu_mul, made.pdl, made.nt, made.allow_untuned = bool(silu_mul), bool(pdl), nt, bool(allow_untuned)
@@ -43,7 +46,7 @@ def pick_nt(n, k, m, silu_mul=False, bf16=False, *, allow_untuned=False, device=
     also where it was not measured); None: take another path."""
     asked = problem(n, k, silu_mul=silu_mul, bf16=bf16, allow_untuned=allow_untuned, arch=arch)
     nt = ctypes.c_int32()
-    _library.check(_library.load().gemvjit_pick_nt(_devices.context_of(device, arch), ctypes.byref(asked), m,
+    _library.check(_library.load().gemvjit_pick_nt(_devices.context_of(device, arch), ctypes.byref(asked), int64("pick_nt", "m", m),
                                                    ctypes.byref(nt)))
     return nt.value or None
 
@@ -64,7 +67,7 @@ def explain(n, k, m=1, silu_mul=False, bf16=False, *, pdl=True, allow_untuned=Tr
     size = 4096
     while True:
         text = ctypes.create_string_buffer(size)
-        _library.check(_library.load().gemvjit_explain(handle, ctypes.byref(asked), m, text, size,
+        _library.check(_library.load().gemvjit_explain(handle, ctypes.byref(asked), int64("explain", "m", m), text, size,
                                                        ctypes.byref(length)))
         if length.value < size:
             return text.value.decode()
@@ -72,30 +75,38 @@ def explain(n, k, m=1, silu_mul=False, bf16=False, *, pdl=True, allow_untuned=Tr
 
 
 def ready(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, segments=False, device=None):
-    """Whether launches of the layer would load nothing, in the thread's current CUDA context: what warmup makes so. Does
-    not wait. Raises NotReady while an ordinary stream captures: ask before."""
-    asked = problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, segments=segments)
-    status, answer = ctypes.c_int32(), ctypes.c_int32()
-    status.value = _library.load().gemvjit_ready(_devices.context_of(device, None), ctypes.byref(asked), 1,
-                                                 ctypes.byref(answer))
-    if status.value == Status.NOT_READY and "captures" not in _library.last_error():
+    """Whether all that warmup of the same arguments makes ready would be launched without loading anything, in the
+    thread's current CUDA context. Does not wait. False also while an ordinary stream captures, when nothing could be
+    warmed: ask before. Raises Untuned where warmup would."""
+    wanted = _wanted(n, k, silu_mul, pdl, bf16, allow_untuned, segments, None)
+    status = _library.load().gemvjit_ready(_devices.context_of(device, None), (_abi.Problem * len(wanted))(*wanted),
+                                           len(wanted), None)
+    if status == Status.NOT_READY:
         return False
-    _library.check(status.value)
+    _library.check(status)
     return True
 
 
 def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, segments=False, device=None,
            arch=None):
     """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt; with
-    segments also for nvfp4_gemv_segments), and for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels. Raises Untuned if nothing was measured
-    for the shape; dequantize_rows is ready even so."""
-    wanted = [problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch)]
+    segments also for nvfp4_gemv_segments), and for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels.
+    Raises Untuned if nothing was measured for the shape; dequantize_rows is ready even so."""
+    wanted = _wanted(n, k, silu_mul, pdl, bf16, allow_untuned, segments, arch)
+    return warm(wanted, _devices.context_of(device, arch), compile_only=arch is not None and device is None)
+
+
+def _wanted(n, k, silu_mul, pdl, bf16, allow_untuned, segments, arch):
+    def gemv(segments):
+        return problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch,
+                       segments=segments)
+
+    wanted = [gemv(False)]
     if segments:
-        wanted.append(problem(n, k, silu_mul=silu_mul, pdl=pdl, bf16=bf16, allow_untuned=allow_untuned, arch=arch,
-                              segments=True))
+        wanted.append(gemv(True))
     if not bf16:
         wanted.append(dequantize_problem(n, k, arch))
-    return warm(wanted, _devices.context_of(device, arch), compile_only=arch is not None and device is None)
+    return wanted
 
 
 def warm(wanted, handle, compile_only=False):

@@ -63,10 +63,7 @@ gemvjit_status check_tokens(const char* function, std::int64_t m, std::int64_t k
   return GEMVJIT_OK;
 }
 
-gemvjit_status check_shape(const LaunchShape& shape) {
-  return finish(
-      check_problem({shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments}));
-}
+gemvjit_status check_shape(const LaunchShape& shape) { return finish(check_problem(problem_of(shape))); }
 
 gemvjit_status finish_launch(const char* function, const LaunchShape& shape, std::int64_t m,
                              const LaunchOutcome& outcome) {

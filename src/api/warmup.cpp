@@ -101,7 +101,7 @@ gemvjit_status gemvjit_ready(gemvjit_context* context, const gemvjit_problem* pr
                              gemvjit_status* problem_status) {
   return api::guarded([&] {
     GEMVJIT_TRY_ASSIGN(const Requests requests, read_problems(context, problems, count));
-    const gemvjit::ReadyAnswer answer = gemvjit::ready(*context->impl, requests);
+    const gemvjit::ProblemStatuses answer = gemvjit::ready(*context->impl, requests);
     for (size_t i = 0; problem_status != nullptr && i < count; ++i) {
       problem_status[i] = api::to_c(answer.problems[i].code());
     }

@@ -7,9 +7,8 @@ namespace gemvjit {
 // A question about the legacy stream is answered with an error of its own then, and the capture goes on.
 bool some_stream_captures(const Device& device) {
   const cuda::DriverApi& driver = *device.driver;
-  CUcontext current = nullptr;
-  const bool is_current = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr;
-  const cuda::ContextGuard guard(driver, is_current ? current : device.primary);
+  const CUcontext current = device.current_context();
+  const cuda::ContextGuard guard(driver, current != nullptr ? current : device.primary);
   if (!guard.status()) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver.cuStreamIsCapturing(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

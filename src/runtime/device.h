@@ -20,6 +20,11 @@ struct Device {
   std::string name;
   std::vector<Arch> targets;  // best first; never empty
 
+  // The calling thread's, of whatever device; null if there is none.
+  CUcontext current_context() const {
+    CUcontext current = nullptr;
+    return driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS ? current : nullptr;
+  }
   // Of a context of any device; null: the current one's. cuda_error where there is none.
   Result<CudaContextId> context_id(CUcontext context) const {
     CudaContextId id = 0;

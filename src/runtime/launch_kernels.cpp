@@ -6,10 +6,10 @@
 namespace gemvjit {
 namespace {
 
-CUcontext current_context(const Device& device) {
-  CUcontext current = nullptr;
-  if (device.driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == device.primary) return nullptr;
-  return current;
+// Null for the primary one, which kernels are resolved in anyway.
+CUcontext caller_context(const Device& device) {
+  const CUcontext current = device.current_context();
+  return current == device.primary ? nullptr : current;
 }
 
 // Makes the kernel for a launch that found none; nullptr in `kernel` with an ok status where that is not allowed.
@@ -19,7 +19,7 @@ Status compile_on_miss(Context& context, const LaunchShape& shape, std::int64_t 
     return Status::ok();
   }
   ProblemRequest request;
-  request.problem = {shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments};
+  request.problem = problem_of(shape);
   request.allow_untuned = true;  // a launch asks for the kernel, not for advice
   GEMVJIT_TRY_ASSIGN(const WorkItem item,
                      plan_kernel(context, request, family_row(shape.family).has_tokens ? nt_for_m(m) : 0));
@@ -28,7 +28,7 @@ Status compile_on_miss(Context& context, const LaunchShape& shape, std::int64_t 
     const auto failed = context.miss_failures.find(item.key());
     if (failed != context.miss_failures.end()) return failed->second;
   }
-  const Result<Ready> ready = context.resolver().resolve(item.candidates, current_context(*context.device()));
+  const Result<Ready> ready = context.resolver().resolve(item.candidates, caller_context(*context.device()));
   if (ready) {
     kernel = ready->kernel;
     return Status::ok();
@@ -52,9 +52,7 @@ LaunchOutcome find_or_compile(Context& context, const LaunchShape& shape, std::i
   }
   if (kernel != nullptr) return {};
   // A shape that no kernel can have is a wrong argument, which the caller says, and no miss.
-  if (!check_problem({shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments})) {
-    return {StatusCode::not_ready, {}};
-  }
+  if (!check_problem(problem_of(shape))) return {StatusCode::not_ready, {}};
   const StatusCode code = found.shape_known ? StatusCode::m_not_covered : StatusCode::not_ready;
   if (code == StatusCode::not_ready) context.counters().launch_misses.fetch_add(1, std::memory_order_relaxed);
   if (const LaunchMissSink& sink = context.options().on_launch_miss) sink({shape, m, code, context.sealed()});

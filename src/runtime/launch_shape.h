@@ -19,6 +19,13 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
+inline Problem problem_of(const LaunchShape& shape) {
+  return {shape.family, shape.n, shape.k, shape.silu_mul, shape.pdl_allowed, shape.scale_segments};
+}
+inline LaunchShape shape_of(const Problem& problem) {
+  return {problem.n, problem.k, problem.family, problem.silu_mul, problem.pdl, problem.scale_segments};
+}
+
 // A launch that found no kernel: not_ready or m_not_covered. Told in the launching thread.
 struct LaunchMiss {
   LaunchShape shape;

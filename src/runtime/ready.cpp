@@ -9,14 +9,10 @@
 namespace gemvjit {
 namespace {
 
-ReadyAnswer same_for_all(const Status& status, std::size_t count) {
-  return {status, std::vector<Status>(count, status)};
-}
-
 // The context in which a launch of this thread would run.
 CudaContextId launching_context(const Device& device) {
-  CUcontext current = nullptr;
-  if (device.driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return device.primary_id;
+  const CUcontext current = device.current_context();
+  if (current == nullptr) return device.primary_id;
   const Result<CudaContextId> id = device.context_id(current);
   return id ? *id : device.primary_id;
 }
@@ -45,34 +41,31 @@ Status item_ready(const KernelRegistry& registry, const WorkItem& item, const La
 
 }  // namespace
 
-ReadyAnswer ready(const Context& context, std::span<const ProblemRequest> requests) {
+ProblemStatuses ready(const Context& context, std::span<const ProblemRequest> requests) {
   const Device* const device = context.device();
   if (device == nullptr) {
-    return same_for_all({StatusCode::no_driver, "this context has no device to launch a kernel on"}, requests.size());
+    return ProblemStatuses::same_for_all({StatusCode::no_driver, "this context has no device to launch a kernel on"},
+                                         requests.size());
   }
   if (some_stream_captures(*device)) {
-    return same_for_all(
+    return ProblemStatuses::same_for_all(
         {StatusCode::not_ready,
          "a stream captures a graph: ask before the capture begins, when what is missing can be warmed"},
         requests.size());
   }
   const CudaContextId launching = launching_context(*device);
   const WorkPlan plan = plan_work(context, requests);
-  ReadyAnswer answer;
+  ProblemStatuses answer;
   answer.problems = plan.problem_status;
   for (const WorkItem& item : plan.items) {
     if (item.is_fallback) continue;
     for (const std::size_t problem : item.problems) {
-      const Problem& wanted = requests[problem].problem;
-      const LaunchShape shape{wanted.n, wanted.k, wanted.family, wanted.silu_mul, wanted.pdl, wanted.scale_segments};
-      if (const Status status = item_ready(context.registry(), item, shape, launching); !status) {
-        if (answer.problems[problem]) answer.problems[problem] = status;
-      }
+      const LaunchShape shape = shape_of(requests[problem].problem);
+      const Status status = item_ready(context.registry(), item, shape, launching);
+      if (!status) answer.note_failure(problem, status);
     }
   }
-  for (const Status& status : answer.problems) {
-    if (answer.overall && !status) answer.overall = status;
-  }
+  answer.conclude();
   return answer;
 }
 

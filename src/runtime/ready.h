@@ -3,20 +3,14 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "src/runtime/work_plan.h"
 
 namespace gemvjit {
 
-struct ReadyAnswer {
-  Status overall;                // ok if all problems are; else the first failure in their order
-  std::vector<Status> problems;  // ok, not_ready, or why there can be no kernel
-};
-
 // Each launch of the problems, whichever kernel it gets, in the calling thread's CUDA context, or the device's primary
 // one if none is current. no_driver without a device; not_ready at once, for all problems, where the driver tells of a
 // capturing stream. Threads: any; waits for no build and no load.
-ReadyAnswer ready(const Context& context, std::span<const ProblemRequest> requests);
+ProblemStatuses ready(const Context& context, std::span<const ProblemRequest> requests);
 
 }  // namespace gemvjit

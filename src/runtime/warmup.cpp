@@ -58,10 +58,9 @@ class WarmupRun {
  private:
   // The context of the caller, if it is another one of the same device: kernels are resolved in it as well.
   void note_caller_context(const Device& device) {
-    CUcontext current = nullptr;
+    const CUcontext current = device.current_context();
     CUdevice of_current = 0;
-    if (device.driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr || current == device.primary)
-      return;
+    if (current == nullptr || current == device.primary) return;
     if (device.driver->cuCtxGetDevice(&of_current) == CUDA_SUCCESS && of_current == device.device) {
       caller_context_ = current;
     }
@@ -197,7 +196,7 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
     const Status captures(StatusCode::not_ready,
                           "a stream captures a graph, and kernels are not loaded meanwhile: end the capture first, or "
                           "warm up before it");
-    return {captures, std::vector<Status>(requests.size(), captures)};
+    return WarmupResult::same_for_all(captures, requests.size());
   }
   const WorkPlan plan = plan_work(context, requests);
   for (const Status& status : plan.problem_status) {
@@ -211,9 +210,7 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const Status& status = run.item_status()[i];
     if (status) continue;
-    for (const std::size_t problem : plan.items[i].problems) {
-      if (result.problems[problem]) result.problems[problem] = status;
-    }
+    for (const std::size_t problem : plan.items[i].problems) result.note_failure(problem, status);
   }
   if (run.callback_threw()) {
     result.overall = {StatusCode::internal_error,
@@ -224,9 +221,7 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
     result.overall = {StatusCode::cancelled, "the warmup was cancelled; kernels that were finished are kept"};
     return result;
   }
-  for (const Status& status : result.problems) {
-    if (result.overall && !status) result.overall = status;
-  }
+  result.conclude();
   return result;
 }
 

@@ -18,11 +18,9 @@ struct WarmupOptions {
   bool require_cache = false;  // a kernel that cannot be kept in a directory counts as failed
 };
 
-struct WarmupResult {
-  Status overall;                // ok; cancelled; internal_error after a callback that threw (which cancels); else the
-                                 // first failure in the order of the problems
-  std::vector<Status> problems;  // the first failure of each problem's kernels, or ok
-};
+// `overall`: ok; cancelled; internal_error after a callback that threw (which cancels); else the first failure in the
+// order of the problems.
+using WarmupResult = ProblemStatuses;
 
 // not_ready at once, for all problems, where kernels would be loaded while the driver tells of a capturing stream.
 // Blocks until all is done or what was begun before a cancel has ended. The kernels that take longest to compile are

@@ -39,6 +39,26 @@ struct WorkPlan {
   std::vector<Status> problem_status;  // one a problem: why nothing can be made of it
 };
 
+// What became of the problems of a call.
+struct ProblemStatuses {
+  Status overall;
+  std::vector<Status> problems;  // the first failure of each problem's kernels, or ok
+
+  static ProblemStatuses same_for_all(const Status& status, std::size_t count) {
+    return {status, std::vector<Status>(count, status)};
+  }
+  // A failure of one of the problem's kernels: the first stays.
+  void note_failure(std::size_t problem, const Status& status) {
+    if (problems[problem]) problems[problem] = status;
+  }
+  // `overall`: the first failure in the order of the problems.
+  void conclude() {
+    for (const Status& status : problems) {
+      if (overall && !status) overall = status;
+    }
+  }
+};
+
 // Where nt is 0 and untuned configurations are not allowed, nt values without a measured one are left out; it is a
 // failure (untuned) if that leaves none.
 WorkPlan plan_work(const Context& context, std::span<const ProblemRequest> requests);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 
 #include "tests/gpu/spin_kernel.h"
 #include "tests/support/gpu_fixture.h"
@@ -34,24 +36,40 @@ class BusyDevice : public GpuTest {
   }
 };
 
-TEST_F(BusyDevice, AWarmedLaunchRunsBesideAKernelThatNeverEnds) {
-  const ProblemShape shape{GEMVJIT_NVFP4_GEMV, 3, 1056, 1536, false};
-  const HostProblem host = random_problem(shape, 71);
-  GpuContext context;
-  const gemvjit_problem problem = problem_of(shape);
-  ASSERT_EQ(warm_to(context.get(), problem, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_OK) << gemvjit_last_error();
-  auto device = DeviceProblem::create(gpu(), host);
-  ASSERT_TRUE(device) << device.status().text();
-  ASSERT_TRUE(device->poison_output());
-  synchronize();
+// Those beside a kernel that never ends.
+class SpinningDevice : public BusyDevice {
+ protected:
+  // A layer warmed as far as `level`, with its operands on the device, and only then a kernel that never ends.
+  void start(const ProblemShape& shape, std::uint64_t seed, gemvjit_warmup_level level) {
+    host = random_problem(shape, seed);
+    context.emplace();
+    problem = problem_of(shape);
+    ASSERT_EQ(warm_to(context->get(), problem, level), GEMVJIT_OK) << gemvjit_last_error();
+    auto created = DeviceProblem::create(gpu(), host);
+    ASSERT_TRUE(created) << created.status().text();
+    device.emplace(std::move(*created));
+    ASSERT_TRUE(device->poison_output());
+    synchronize();
+    spinning = SpinningKernel::start(gpu());
+    ASSERT_NE(spinning, nullptr);
+    auto made = GpuStream::create(gpu());
+    ASSERT_TRUE(made) << made.status().text();
+    own_stream.emplace(std::move(*made));
+  }
 
-  const auto spinning = SpinningKernel::start(gpu());
-  ASSERT_NE(spinning, nullptr);
-  auto own_stream = GpuStream::create(gpu());
-  ASSERT_TRUE(own_stream);
-  EXPECT_EQ(gemvjit_ready(context.get(), &problem, 1, nullptr), GEMVJIT_OK) << gemvjit_last_error();
+  HostProblem host;
+  gemvjit_problem problem{};
+  std::optional<GpuContext> context;
+  std::optional<DeviceProblem> device;
+  std::optional<GpuStream> own_stream;
+  std::unique_ptr<SpinningKernel> spinning;  // ends first
+};
+
+TEST_F(SpinningDevice, AWarmedLaunchRunsBesideAKernelThatNeverEnds) {
+  ASSERT_NO_FATAL_FAILURE(start({GEMVJIT_NVFP4_GEMV, 3, 1056, 1536, false}, 71, GEMVJIT_LEVEL_RESOLVED));
+  EXPECT_EQ(gemvjit_ready(context->get(), &problem, 1, nullptr), GEMVJIT_OK) << gemvjit_last_error();
   const auto begin = Clock::now();
-  ASSERT_EQ(device->launch(context.get(), own_stream->get(), true), GEMVJIT_OK) << gemvjit_last_error();
+  ASSERT_EQ(device->launch(context->get(), own_stream->get(), true), GEMVJIT_OK) << gemvjit_last_error();
   const auto done = own_stream->done_within(2.0);
   const double us = microseconds_since(begin);
   ASSERT_TRUE(done) << done.status().text();
@@ -66,27 +84,15 @@ TEST_F(BusyDevice, AWarmedLaunchRunsBesideAKernelThatNeverEnds) {
 }
 
 // The level below does not wait for the running kernel, and leaves what would to a quieter moment.
-TEST_F(BusyDevice, LoadingWaitsForNobodyAndLaunchesNothing) {
-  const ProblemShape shape{GEMVJIT_BF16_GEMV, 2, 1072, 1280, false};
-  const HostProblem host = random_problem(shape, 72);
-  GpuContext context;
-  const gemvjit_problem problem = problem_of(shape);
-  ASSERT_EQ(warm_to(context.get(), problem, GEMVJIT_LEVEL_COMPILED), GEMVJIT_OK) << gemvjit_last_error();
-  auto device = DeviceProblem::create(gpu(), host);
-  ASSERT_TRUE(device) << device.status().text();
-  synchronize();
-
-  const auto spinning = SpinningKernel::start(gpu());
-  ASSERT_NE(spinning, nullptr);
-  auto own_stream = GpuStream::create(gpu());
-  ASSERT_TRUE(own_stream);
-  EXPECT_EQ(warm_to(context.get(), problem, GEMVJIT_LEVEL_LOADED), GEMVJIT_OK) << gemvjit_last_error();
-  EXPECT_EQ(gemvjit_ready(context.get(), &problem, 1, nullptr), GEMVJIT_NOT_READY);
-  EXPECT_EQ(device->launch(context.get(), own_stream->get(), false), GEMVJIT_NOT_READY);
+TEST_F(SpinningDevice, LoadingWaitsForNobodyAndLaunchesNothing) {
+  ASSERT_NO_FATAL_FAILURE(start({GEMVJIT_BF16_GEMV, 2, 1072, 1280, false}, 72, GEMVJIT_LEVEL_COMPILED));
+  EXPECT_EQ(warm_to(context->get(), problem, GEMVJIT_LEVEL_LOADED), GEMVJIT_OK) << gemvjit_last_error();
+  EXPECT_EQ(gemvjit_ready(context->get(), &problem, 1, nullptr), GEMVJIT_NOT_READY);
+  EXPECT_EQ(device->launch(context->get(), own_stream->get(), false), GEMVJIT_NOT_READY);
   EXPECT_TRUE(spinning->is_running()) << "loading waited for it";
   spinning->end();
-  EXPECT_EQ(warm_to(context.get(), problem, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_OK) << gemvjit_last_error();
-  (void)run_checked(context, host, host.expected(), kPdl, "after the level resolved");
+  EXPECT_EQ(warm_to(context->get(), problem, GEMVJIT_LEVEL_RESOLVED), GEMVJIT_OK) << gemvjit_last_error();
+  (void)run_checked(*context, host, host.expected(), kPdl, "after the level resolved");
 }
 
 // After the level resolved a first launch costs what any launch costs: below 50 us, the median over kernels.

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::string_view accepted =
     "accepted: NxK[:nvfp4|:bf16|:dequant|:swizzle][:silu][:segments] with decimal N and K, such as 4096x14336, "
-    "28672x4096:silu or "
-    "6144x4096:bf16";
+    "28672x4096:silu or 6144x4096:bf16";
 
 Status refuse(std::string_view text, std::string_view why) {
   return {StatusCode::invalid_argument, fmt::format("shape '{}': {}; {}", text, why, accepted)};

@@ -198,8 +198,7 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
     if (more) {
       return usage_error(
           "--plan: a plan says all; leave --shape, --model, --arch, --nt, --pdl, --tuned-only, --segments, --swizzle "
-          "and "
-          "--cluster-fallbacks to the run that writes it");
+          "and --cluster-fallbacks to the run that writes it");
     }
   } else if (options.shapes.empty() && options.models.empty()) {
     return usage_error(

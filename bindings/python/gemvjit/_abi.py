@@ -11,6 +11,7 @@ from enum import IntEnum
 
 VERSION = (0, 1, 0)  # of the header that this mirrors
 DEVICE_CURRENT, DEVICE_NONE = -1, -2
+MAX_SCALE_SEGMENTS = 8
 
 
 class Status(IntEnum):
@@ -86,9 +87,6 @@ class WarmupLevel(IntEnum):
 
 
 LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
-
-
-MAX_SCALE_SEGMENTS = 8
 
 
 class Event(ctypes.Structure):
@@ -169,7 +167,8 @@ class StatsData(ctypes.Structure):
 
 
 # The header's names, for the test that compares; a struct or an enum that is in the header alone fails it.
-STRUCTS = {"gemvjit_options": Options, "gemvjit_event": Event, "gemvjit_problem": Problem, "gemvjit_kernel_info": KernelInfo,
+STRUCTS = {"gemvjit_options": Options, "gemvjit_event": Event, "gemvjit_problem": Problem,
+           "gemvjit_kernel_info": KernelInfo,
            "gemvjit_warmup_options": WarmupOptions, "gemvjit_nvfp4_gemv_args": Nvfp4GemvArgs,
            "gemvjit_bf16_gemv_args": Bf16GemvArgs, "gemvjit_dequantize_rows_args": DequantizeRowsArgs,
            "gemvjit_scale_segment": ScaleSegment, "gemvjit_swizzle_blockscale_args": SwizzleBlockscaleArgs,

@@ -105,6 +105,7 @@ class Abi(unittest.TestCase):
         self.assertEqual(tuple(self.numbers[part] for part in ("MAJOR", "MINOR", "PATCH")), _abi.VERSION)
         self.assertEqual(self.numbers["GEMVJIT_DEVICE_CURRENT"], _abi.DEVICE_CURRENT)
         self.assertEqual(self.numbers["GEMVJIT_DEVICE_NONE"], _abi.DEVICE_NONE)
+        self.assertEqual(self.numbers["GEMVJIT_MAX_SCALE_SEGMENTS"], _abi.MAX_SCALE_SEGMENTS)
 
     def test_a_stale_mirror_is_seen(self):
         """Negative control: each way in which the mirror may lag behind."""

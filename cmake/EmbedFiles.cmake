@@ -1,7 +1,7 @@
 # gemvjit_embed(<target> NAMESPACE_NAME <name> ROOT <dir> FILES <relative paths>...)
 #
 # Generates <name>.h/.cpp with the files' contents as string_views:
-#   namespace gemvjit { struct EmbeddedFile { std::string_view name, text; };
+#   namespace gemvjit { struct EmbeddedFile { std::string_view name, text, sha256; };
 #                       std::span<const EmbeddedFile> <name>(); }
 # and adds them to the target. Files are read at build time and regenerated when they change.
 function(gemvjit_embed target)

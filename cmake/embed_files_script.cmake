@@ -1,7 +1,7 @@
 # Run by gemvjit_embed at build time: writes the generated header and source.
 string(REPLACE "," ";" files "${FILES}")
 set(header "// Generated from the files of the source tree. Do not edit.\n#pragma once\n#include <span>\n#include <string_view>\n")
-string(APPEND header "#ifndef GEMVJIT_EMBEDDED_FILE\n#define GEMVJIT_EMBEDDED_FILE\nnamespace gemvjit {\nstruct EmbeddedFile {\n  std::string_view name, text;\n};\n}\n#endif\n")
+string(APPEND header "#ifndef GEMVJIT_EMBEDDED_FILE\n#define GEMVJIT_EMBEDDED_FILE\nnamespace gemvjit {\nstruct EmbeddedFile {\n  std::string_view name, text, sha256;  // sha256: of text, 64 lower-case hex digits\n};\n}\n#endif\n")
 string(APPEND header "namespace gemvjit {\nstd::span<const EmbeddedFile> ${NAME}();\n}\n")
 set(source "// Generated from the files of the source tree. Do not edit.\n#include \"embedded/${NAME}.h\"\nnamespace gemvjit {\nnamespace {\n")
 set(rows "")
@@ -13,7 +13,8 @@ foreach(file IN LISTS files)
   # An array of bytes, since a string literal has a length limit in some compilers.
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," values "${hex}")
   string(APPEND source "constexpr unsigned char bytes_${index}[] = {${values}0};\n")
-  string(APPEND rows "    {\"${file}\", {reinterpret_cast<const char*>(bytes_${index}), ${bytes}}},\n")
+  file(SHA256 ${ROOT}/${file} sha256)
+  string(APPEND rows "    {\"${file}\", {reinterpret_cast<const char*>(bytes_${index}), ${bytes}}, \"${sha256}\"},\n")
   math(EXPR index "${index} + 1")
 endforeach()
 string(APPEND source "}  // namespace\nstd::span<const EmbeddedFile> ${NAME}() {\n  static const EmbeddedFile files[] = {\n${rows}  };\n  return files;\n}\n}  // namespace gemvjit\n")

@@ -64,6 +64,8 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   std::unique_ptr<Context> context(
       new Context(std::move(options), std::move(dependencies), std::move(log), std::move(tables).value()));
   GEMVJIT_TRY(context->open_device());
+  // Here, since gemvjit_pick_nt may be asked beside requests.
+  if (context->device_ != nullptr) GEMVJIT_TRY(context->tables_.prepare(context->device_->targets.front()));
   ResolverParts parts;
   parts.store = context->store_.get();
   parts.compilers = &context->compilers_;

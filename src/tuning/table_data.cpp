@@ -286,6 +286,46 @@ TableData parse_document(const std::string& name, const json& table) {
   return data;
 }
 
+// Takes what the JSON library reads, up to the end of the list "archs" of the outermost object.
+class ArchsReader : public nlohmann::json_sax<json> {
+ public:
+  bool found() const { return found_; }
+  std::vector<std::string> take() { return std::move(archs_); }
+
+  bool key(string_t& name) override {
+    is_next_ = depth_ == 1 && name == "archs";
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    in_list_ = is_next_;
+    return enter();
+  }
+  bool end_array() override {
+    found_ = found_ || in_list_;
+    return --depth_, !in_list_;  // false ends the reading
+  }
+  bool string(string_t& text) override {
+    if (in_list_) archs_.push_back(text);
+    return value();
+  }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return --depth_, true; }
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool enter() { return is_next_ = false, ++depth_, true; }
+  bool value() { return is_next_ = false, true; }
+  int depth_ = 0;
+  bool is_next_ = false, in_list_ = false, found_ = false;
+  std::vector<std::string> archs_;
+};
+
 }  // namespace
 
 bool DefaultRow::serves(const Problem& problem, int problem_nt) const {
@@ -302,13 +342,6 @@ bool DefaultRow::is_unbounded() const {
   return min_n <= 1 && max_n == 0 && min_k <= 1 && max_k == 0 && tile.variant == 0 && tile.x_path == 0;
 }
 
-bool TableData::serves(const std::string& arch) const {
-  for (const std::string& one : archs) {
-    if (one == arch) return true;
-  }
-  return false;
-}
-
 Result<TableData> parse_table(const std::string& name, std::string_view text) {
   try {
     if (json_nests_deeper_than(text, kMaxJsonLevels)) {
@@ -318,6 +351,13 @@ Result<TableData> parse_table(const std::string& name, std::string_view text) {
   } catch (const std::exception& e) {
     return Status(StatusCode::invalid_argument, fmt::format("tuning table {}: {}", name, json_error_text(e.what())));
   }
+}
+
+Result<std::vector<std::string>> listed_archs(const std::string& name, std::string_view text) {
+  ArchsReader reader;
+  json::sax_parse(text, &reader);
+  if (reader.found()) return reader.take();
+  return Status(StatusCode::invalid_argument, fmt::format("tuning table {}: no list \"archs\"", name));
 }
 
 }  // namespace gemvjit

@@ -44,13 +44,15 @@ struct TableData {
   std::vector<std::string> archs;
   std::vector<TunedEntry> entries;
   std::vector<DefaultRow> defaults;
-  bool serves(const std::string& arch) const;
-  bool serves_all_others() const { return serves("*"); }
 };
 
 // invalid_argument with the file's name and the place for whatever does not fit the schema, for a configuration that a
 // listed target (other than "*") cannot have, for two measured or two predicted entries of one shape, and for a family
 // without a default for every shape.
 Result<TableData> parse_table(const std::string& name, std::string_view json);
+
+// The "archs" of a table, without reading on behind them: parse_table() checks what they say and all the rest.
+// invalid_argument if there are none.
+Result<std::vector<std::string>> listed_archs(const std::string& name, std::string_view json);
 
 }  // namespace gemvjit

@@ -5,8 +5,7 @@
 #include "embedded/embedded_tuning_tables.h"
 #include "src/base/files.h"
 #include "src/base/sha256.h"
-#include "src/tuning/entry_index.h"
-#include "src/tuning/table_data.h"
+#include "src/tuning/served_table.h"
 
 namespace gemvjit {
 namespace {
@@ -17,16 +16,14 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-}  // namespace
-
-struct TuningTables::Table : TableData {
-  explicit Table(TableData data) : TableData(std::move(data)), index(entries) {}
-  Table(const Table&) = delete;  // the index points into the entries
-  Table& operator=(const Table&) = delete;
-  EntryIndex index;
-};
-
-namespace {
+Result<std::vector<std::shared_ptr<const ServedTable>>> served_later(std::span<const EmbeddedFile> files) {
+  std::vector<std::shared_ptr<const ServedTable>> tables;
+  for (const EmbeddedFile& file : files) {
+    GEMVJIT_TRY_ASSIGN(auto table, ServedTable::parsed_later(std::string(file.name), file.text));
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
 
 bool is_possible(const Arch& arch, const Problem& problem, int nt, const TileConfig& tile, bool pdl) {
   return make_key(problem, nt, tile, pdl, arch).is_ok();
@@ -113,38 +110,51 @@ Result<TuningTables> TuningTables::load(const std::string& overlay_directory) {
       documents.push_back({path, std::string(bytes.begin(), bytes.end())});
     }
   }
-  for (const EmbeddedFile& file : embedded_tuning_tables()) {
-    documents.push_back({std::string(file.name), std::string(file.text)});
-  }
-  return parse(documents);
+  return make(documents, Embedded::yes);
 }
 
 Result<TuningTables> TuningTables::parse(const std::vector<NamedJson>& documents) {
+  return make(documents, Embedded::no);
+}
+
+Result<TuningTables> TuningTables::make(const std::vector<NamedJson>& documents, Embedded embedded) {
   TuningTables tables;
-  Sha256 hash;
+  // The name of an overlay's file differs between hosts, so only contents and order count.
+  Sha256 digest;
   for (const NamedJson& document : documents) {
     GEMVJIT_TRY_ASSIGN(TableData data, parse_table(document.name, document.text));
-    tables.tables_.push_back(std::make_shared<const Table>(std::move(data)));
-    // The name of an overlay's file differs between hosts, so only contents and order count.
-    hash.update_tagged("table", document.text);
+    tables.tables_.push_back(std::make_shared<const ServedTable>(std::move(data)));
+    digest.update_tagged("table", to_hex(Sha256::of(document.text.data(), document.text.size())));
   }
-  tables.digest_ = to_hex(hash.finish());
+  if (embedded == Embedded::yes) {
+    // Shared by the contexts of the process, also by one that is made while exit handlers run: never destroyed.
+    static const auto& shared = *new auto(served_later(embedded_tuning_tables()));
+    GEMVJIT_TRY(shared.status());
+    tables.tables_.insert(tables.tables_.end(), shared.value().begin(), shared.value().end());
+    for (const EmbeddedFile& file : embedded_tuning_tables()) digest.update_tagged("table", file.sha256);
+  }
+  tables.digest_ = to_hex(digest.finish());
   return tables;
 }
 
-const TuningTables::Table* TuningTables::table_for(const Arch& arch) const {
+const ServedTable* TuningTables::table_for(const Arch& arch) const {
   const std::string text = arch.text();
-  const Table* for_others = nullptr;
+  const ServedTable* for_others = nullptr;
   for (const auto& table : tables_) {
     if (table->serves(text)) return table.get();
-    if (for_others == nullptr && table->serves_all_others()) for_others = table.get();
+    if (for_others == nullptr && table->serves("*")) for_others = table.get();
   }
   return for_others;
 }
 
+Status TuningTables::prepare(const Arch& arch) const {
+  const ServedTable* table = table_for(arch);
+  return table == nullptr ? Status::ok() : table->rows().status();
+}
+
 std::string TuningTables::table_name(const Arch& arch) const {
-  const Table* table = table_for(arch);
-  return table == nullptr ? "" : table->name;
+  const ServedTable* table = table_for(arch);
+  return table == nullptr ? "" : table->name();
 }
 
 Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned,
@@ -157,11 +167,12 @@ Result<Choice> TuningTables::lookup(const Arch& arch, const Problem& problem, in
     return choice;
   }
   GEMVJIT_TRY(arch_facts(arch).status());
-  const Table* table = table_for(arch);
-  if (table == nullptr) {
+  const ServedTable* served_table = table_for(arch);
+  if (served_table == nullptr) {
     notes.add(Reason::no_table, "tuning tables");
     return Status(StatusCode::untuned, fmt::format("no tuning table serves {}", arch.text()));
   }
+  GEMVJIT_TRY_ASSIGN(const IndexedTable* table, served_table->rows());
   const auto serves = [&](const TunedEntry* entry, Reason absent, std::string_view what) {
     if (entry == nullptr) notes.add(absent, what);
     return entry != nullptr && notes.possible(arch, problem, nt, entry->tile, entry->pdl, what);

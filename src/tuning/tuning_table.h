@@ -57,11 +57,14 @@ struct NamedJson {
   std::string text;
 };
 
+class ServedTable;
+
 class TuningTables {
  public:
   // The embedded tables, with those of `overlay_directory` (if not empty) laid over: a table there that lists
   // an arch replaces the embedded one for it. invalid_argument with file and JSON path for a table that does not fit
-  // the schema.
+  // the schema. The embedded tables are parsed when a look-up first comes to them (some ms each), once in a process;
+  // that they fit is for the tests to show.
   static Result<TuningTables> load(const std::string& overlay_directory);
   static Result<TuningTables> parse(const std::vector<NamedJson>& documents);  // earlier documents win
 
@@ -71,8 +74,12 @@ class TuningTables {
   // is passed over for the next; of the defaults the last that fits is taken even so, and make_key then names the rule
   // that is broken. Else untuned. dequantize_rows always has its one configuration.
   // `rejected`, if given, gets what was passed over, in order.
+  //
+  // internal_error if the embedded table of `arch` does not fit the schema.
   Result<Choice> lookup(const Arch& arch, const Problem& problem, int nt, bool allow_untuned,
                         std::vector<Rejected>* rejected = nullptr) const;
+  // Parses the table that serves the arch, so that no later look-up has to.
+  Status prepare(const Arch& arch) const;
   // The file of the table that serves the arch; "" if none does.
   std::string table_name(const Arch& arch) const;
   // The smallest nt that covers M and is tuned (or that lookup() serves, where untuned shapes are allowed); 0 if none.
@@ -83,9 +90,10 @@ class TuningTables {
   const std::string& digest() const { return digest_; }
 
  private:
-  struct Table;
-  const Table* table_for(const Arch& arch) const;
-  std::vector<std::shared_ptr<const Table>> tables_;
+  enum class Embedded { no, yes };
+  static Result<TuningTables> make(const std::vector<NamedJson>& documents, Embedded embedded);
+  const ServedTable* table_for(const Arch& arch) const;
+  std::vector<std::shared_ptr<const ServedTable>> tables_;
   std::string digest_;
 };
 

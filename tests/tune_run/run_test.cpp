@@ -1,4 +1,4 @@
-// gemvjit-tune from end to end on a libcuda that computes on the host (fixtures/computing_libcuda.cpp): kernels are
+// gemvjit-tune from end to end on a libcuda that computes on the host (computing_libcuda.cpp): kernels are
 // really compiled, checked and chosen; only their times are made up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,6 +46,11 @@ class TuneRun : public testing::Test {
     environment["FAKE_N"] = "64";
     return test::Program(arguments, environment).wait();
   }
+  // A run that has to end with this exit code; what it said is in the test's output if not.
+  void run_to(int exit_code, std::vector<std::string> more, test::Environment environment = {}) {
+    const auto output = run(std::move(more), std::move(environment));
+    ASSERT_EQ(output.exit_code, exit_code) << output.err << output.out;
+  }
   std::string table() const { return dir_.path("table.json"); }
   nlohmann::json entry(std::size_t index = 0) const {
     return nlohmann::json::parse(test::read_text(table()))["entries"][index];
@@ -84,7 +89,7 @@ TEST_F(TuneRun, ChoosesTheFastestAndWritesATable) {
 }
 
 TEST_F(TuneRun, TheNextRunMeasuresNothingAgain) {
-  ASSERT_EQ(run({}).exit_code, 0);
+  ASSERT_NO_FATAL_FAILURE(run_to(0, {}));
   const std::size_t lines = sample_lines();
   const auto first = entry();
   // A device on which every launch would be fatal: nothing is launched.
@@ -95,7 +100,7 @@ TEST_F(TuneRun, TheNextRunMeasuresNothingAgain) {
 }
 
 TEST_F(TuneRun, WrongNumbersAreExcludedAndReported) {
-  ASSERT_EQ(run({}).exit_code, 0);
+  ASSERT_NO_FATAL_FAILURE(run_to(0, {}));
   const unsigned fastest = threads(entry()["tile"]);
   std::remove(dir_.path("samples.jsonl").c_str());
   std::remove(table().c_str());
@@ -108,7 +113,7 @@ TEST_F(TuneRun, WrongNumbersAreExcludedAndReported) {
 }
 
 TEST_F(TuneRun, AKernelThatKillsTheDeviceIsLeftAloneByTheNextRun) {
-  ASSERT_EQ(run({}).exit_code, 0);
+  ASSERT_NO_FATAL_FAILURE(run_to(0, {}));
   const std::string fatal = std::to_string(threads(entry()["tile"]));
   std::remove(dir_.path("samples.jsonl").c_str());
   std::remove(table().c_str());
@@ -141,7 +146,7 @@ TEST_F(TuneRun, SeveralDevicesShareTheCases) {
   const auto output = run({"--devices", "0,1", "--shape", "64x512", "--shape", "64x2048"}, {{"FAKE_DEVICES", "2"}});
   ASSERT_EQ(output.exit_code, 0) << output.err;
   EXPECT_EQ(nlohmann::json::parse(test::read_text(table()))["entries"].size(), 3u);
-  EXPECT_EQ(run({"--devices", "5"}).exit_code, 5);
+  run_to(5, {"--devices", "5"});
 }
 
 TEST_F(TuneRun, WithoutCublasLtItSaysSoOnceAndGoesOn) {
@@ -158,7 +163,7 @@ TEST_F(TuneRun, WithoutCublasLtItSaysSoOnceAndGoesOn) {
 TEST_F(TuneRun, ABaselineIsTheAlternative) {
   const std::string baseline = dir_.write(
       "baseline.json", R"([{"family": "bf16", "n": 64, "k": 1024, "m": 16, "us": 1.25, "name": "another"}])");
-  ASSERT_EQ(run({"--baseline", baseline}).exit_code, 0);
+  ASSERT_NO_FATAL_FAILURE(run_to(0, {"--baseline", baseline}));
   EXPECT_EQ(entry()["alternative"], "another");
   EXPECT_DOUBLE_EQ(entry()["alternative_us"], 1.25);
 }

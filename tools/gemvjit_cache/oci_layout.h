@@ -60,10 +60,10 @@ struct WrittenLayout {
 };
 using WriteLayer = std::function<Result<WrittenBundle>(const std::string& path)>;  // writes the bundle to that file
 
-// Writes to a folder beside it that is renamed at the end, so that the folder is there whole or as it was before;
-// where a replaced one cannot be exchanged in one step by the file system, it is away for a moment. On failure, an
-// interruption included that `write_layer` answers with, nothing stays; what writers left that were killed over an hour
-// ago is removed. Modes follow the umask: it is made to be given away.
+// Writes to a folder beside it that is renamed at the end, so that the folder is there whole or as it was before. One
+// that is replaced is exchanged in one step; io_error where the file system cannot, as NFS. On failure, an interruption
+// included that `write_layer` answers with, nothing stays; what writers left that were killed over an hour ago is
+// removed. Modes follow the umask: it is made to be given away.
 Result<WrittenLayout> write_oci_layout(const OciTarget& target, const WriteLayer& write_layer);
 
 struct OpenedLayout {
@@ -77,9 +77,9 @@ struct OpenedLayout {
 // only one. not_found if there is none; invalid_argument, with the names, if there are several.
 Result<OpenedLayout> open_oci_layout(const std::string& folder, const std::string& ref);
 
-// Whether that is an openable folder, whose path open_oci_layout is to get.
+// Whether that is a folder, for open_oci_layout, or by a link.
 bool is_folder(const std::string& path);
-// The manifests of a layout. io_error unless all are ours, and nothing but a layout is in the folder.
+// io_error unless all manifests of the layout are ours, and nothing but the layout is in the folder.
 Status check_only_ours(const std::string& folder);
 
 }  // namespace gemvjit::tools

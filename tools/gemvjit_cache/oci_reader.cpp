@@ -42,12 +42,12 @@ Result<File> open_in(const File& folder, const std::string& name, int flags) {
                                                           flags | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))};
   if (!file.descriptor.is_open()) {
     if (errno == ENOENT) return damaged(file.path, "is not there");
-    if (errno == ELOOP || errno == ENOTDIR) return damaged(file.path, "a link or not what it should be, not followed");
+    if (errno == ELOOP || errno == ENOTDIR) return damaged(file.path, "is a link or of another kind, not followed");
     return io_failure("open", file.path, errno);
   }
   struct stat info {};
   if (::fstat(file.descriptor.get(), &info) != 0) return io_failure("examine", file.path, errno);
-  if ((flags & O_DIRECTORY) == 0 && !S_ISREG(info.st_mode)) return damaged(file.path, "no regular file");
+  if ((flags & O_DIRECTORY) == 0 && !S_ISREG(info.st_mode)) return damaged(file.path, "is no regular file");
   file.bytes = static_cast<std::uint64_t>(info.st_size);
   return file;
 }

@@ -79,7 +79,16 @@ class TemporaryFolder {
   Status create() {
     const std::string parent = split_path(final_path_).folder;
     remove_stale_temporaries(parent);
-    GEMVJIT_TRY(make(parent, path_));
+    int error = EEXIST;
+    for (unsigned attempt = 0; attempt < 16 && error == EEXIST && path_.empty(); ++attempt) {
+      const std::string name = fmt::format("{}/{}{}", parent, temporary_file_name(attempt), temporary_suffix);
+      if (::mkdir(name.c_str(), 0777) == 0) {
+        path_ = name;
+      } else {
+        error = errno;
+      }
+    }
+    if (path_.empty()) return io_failure("create a folder in", parent, error);
     for (const char* sub : {"/blobs", "/blobs/sha256"}) {
       if (::mkdir((path_ + sub).c_str(), 0777) != 0) return io_failure("create", path_ + sub, errno);
     }
@@ -104,42 +113,15 @@ class TemporaryFolder {
   }
 
  private:
-  static Status make(const std::string& parent, std::string& made) {
-    int error = 0;
-    for (unsigned attempt = 0; attempt < 16; ++attempt) {
-      const std::string name = fmt::format("{}/{}{}", parent, temporary_file_name(attempt), temporary_suffix);
-      if (::mkdir(name.c_str(), 0777) == 0) {
-        made = name;
-        return Status::ok();
-      }
-      error = errno;
-      if (error != EEXIST) break;
-    }
-    return io_failure("create a folder in", parent, error);
-  }
-
   // Looked at again: between the first look and the rename somebody may have put something there.
   Status exchange() {
     GEMVJIT_TRY(check_only_ours(final_path_));
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), RENAME_EXCHANGE) == 0) return Status::ok();
-    // EPERM: also by filters of system calls that do not know this one.
-    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP && errno != EPERM) {
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
       return io_failure("exchange a temporary folder with", final_path_, errno);
     }
-    std::string aside;
-    GEMVJIT_TRY(make(split_path(final_path_).folder, aside));
-    if (std::rename(final_path_.c_str(), aside.c_str()) != 0) {
-      const int error = errno;
-      ::rmdir(aside.c_str());
-      return io_failure("rename", final_path_, error);
-    }
-    if (std::rename(path_.c_str(), final_path_.c_str()) != 0) {
-      const int error = errno;
-      (void)std::rename(aside.c_str(), final_path_.c_str());
-      return io_failure("rename a temporary folder to", final_path_, error);
-    }
-    path_ = aside;
-    return Status::ok();
+    return {StatusCode::io_error,
+            fmt::format("{} is not replaced: this file system cannot exchange folders; remove it first", final_path_)};
   }
 
   const std::string final_path_;

@@ -74,7 +74,8 @@ struct OpenedLayout {
 // Follows index.json to the manifest of our artifactType and its layer; every blob on the way has the size and the
 // digest that name it. A digest is the only name that is followed, no link is, nor an index within the index; nothing
 // is read beyond the limits here and in bundle.h. `ref` chooses among several, a name or "sha256:<digest>"; "" for the
-// only one. not_found if there is none; invalid_argument, with the names, if there are several.
+// only one. io_error for a folder that has nothing of a layout, not_found if there is no such manifest;
+// invalid_argument, with the names, if there are several.
 Result<OpenedLayout> open_oci_layout(const std::string& folder, const std::string& ref);
 
 // Whether that is a folder, for open_oci_layout, or by a link.

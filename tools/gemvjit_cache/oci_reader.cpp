@@ -129,6 +129,9 @@ class Layout {
       return Status(StatusCode::io_error, fmt::format("{} is a symbolic link or no folder, not followed", path));
     }
     if (!folder.descriptor.is_open()) return io_failure("open folder", path, errno);
+    if (!has(folder, "oci-layout") && !has(folder, "index.json")) {
+      return Status(StatusCode::io_error, fmt::format("{} is a folder, but no OCI image layout", path));
+    }
     GEMVJIT_TRY_ASSIGN(const json version, read_document(folder, "oci-layout"));
     if (text_of(version, "imageLayoutVersion") != oci_layout_version) {
       return damaged(path + "/oci-layout", fmt::format("no OCI image layout of version {}", oci_layout_version));
@@ -178,6 +181,11 @@ class Layout {
 
  private:
   Layout(File folder, File digests) : folder_(std::move(folder)), digests_(std::move(digests)) {}
+
+  static bool has(const File& folder, const char* name) {
+    struct stat info {};
+    return ::fstatat(folder.descriptor.get(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+  }
 
   static Result<json> read_document(const File& folder, const std::string& name) {
     GEMVJIT_TRY_ASSIGN(const File file, open_in(folder, name, 0));

@@ -246,6 +246,13 @@ class Layout {
   std::vector<Blob> descriptors_;
 };
 
+bool belongs_to_a_layout(std::string_view sub, const std::string& name) {
+  if (sub.empty()) return name == "oci-layout" || name == "index.json" || name == "blobs";
+  if (sub == "/blobs") return name == "sha256";
+  Digest digest{};
+  return from_hex(name, digest);
+}
+
 }  // namespace
 
 Result<OpenedLayout> open_oci_layout(const std::string& folder, const std::string& ref) {
@@ -296,18 +303,11 @@ Status check_only_ours(const std::string& folder) {
     if (!manifest) return other(manifest.status().message());
     if (manifest->is_null()) return other("it has something else than sets of kernels: " + oci_digest(blob.digest));
   }
-  for (const auto& [sub, is_known] : std::initializer_list<std::pair<std::string, bool (*)(const std::string&)>>{
-           {"",
-            [](const std::string& name) { return name == "oci-layout" || name == "index.json" || name == "blobs"; }},
-           {"/blobs", [](const std::string& name) { return name == "sha256"; }},
-           {"/blobs/sha256", [](const std::string& name) {
-              Digest digest{};
-              return from_hex(name, digest);
-            }}}) {
+  for (const char* sub : {"", "/blobs", "/blobs/sha256"}) {
     const auto names = list_directory(folder + sub);
     if (!names) return other(names.status().message());
     for (const std::string& name : *names) {
-      if (!is_known(name)) return other("there is more in it: " + folder + sub + "/" + name);
+      if (!belongs_to_a_layout(sub, name)) return other("there is more in it: " + folder + sub + "/" + name);
     }
   }
   return Status::ok();

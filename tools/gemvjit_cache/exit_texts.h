@@ -16,12 +16,11 @@ inline constexpr ExitCodeText exit_texts[] = {
      "no cache folder, or one that --cache-dir names and is not there, or one that cannot be read; verify: none "
      "damaged, but some cannot be read; doctor: neither NVRTC nor a device, or a setting that cannot work, a cache "
      "folder that is refused or cannot be read and a remote cache that does not answer among them; disasm: no "
-     "disassembler, or one that fails; sign, export: a "
-     "signing key that cannot be used; import: a bundle that cannot be read; stdout not written"},
+     "disassembler, or one that fails; sign, export: a signing key that cannot be used; import: a bundle that cannot "
+     "be read; stdout not written"},
     {6,
-     "rm, gc: an entry could not be removed; import, pull, sign: an entry could not be written; export, disasm "
-     "--cubin: the file could not be written, or what has its name is no regular file and is not replaced; export "
-     "--oci: nor the folder"},
+     "rm, gc: an entry could not be removed; import, pull, sign: an entry could not be written; export, disasm: the "
+     "file or folder could not be written, or what has its name is none that is replaced"},
     {7,
      "verify: a file is damaged (with --deep: or layers contradict); show, rm, explain, disasm, sign: the entry of "
      "that name is; export, sign: some were left out; import: the bundle is"},

@@ -99,6 +99,16 @@ class RemoteCase(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="case-", dir=self.shared))
         self.folder.chmod(0o755)
 
+    def enter(self, server):
+        """Starts it, and ends it after the test."""
+        self.addCleanup(server.__exit__, None, None, None)
+        return server.__enter__()
+
+    @classmethod
+    def enter_class(cls, server):
+        cls.addClassCleanup(server.__exit__, None, None, None)
+        return server.__enter__()
+
     def node(self, name="node", environment=None, prefix=()):
         return Node(self.folder, name, environment, prefix)
 

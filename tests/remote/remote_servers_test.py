@@ -6,7 +6,6 @@ Exits 77 (skipped, with the reason) where a server or a right is missing.
 """
 
 import hashlib
-import sys
 import threading
 import time
 
@@ -26,9 +25,7 @@ class Nginx(RemoteCase):
         cls.certificates = certificates.make(cls.shared / "certificates")
 
     def serving(self):
-        server = nginx_dav.Nginx(self.folder / "nginx", certificates=self.certificates)
-        self.enterContext(server)
-        return server
+        return self.enter(nginx_dav.Nginx(self.folder / "nginx", certificates=self.certificates))
 
     def test_what_one_node_compiled_all_others_download(self):
         server = self.serving()
@@ -140,8 +137,7 @@ class S3(RemoteCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server = s3_moto.Moto(cls.shared / "moto")
-        cls.enterClassContext(cls.server)
+        cls.server = cls.enter_class(s3_moto.Moto(cls.shared / "moto"))
 
     def test_what_one_node_compiled_all_others_download(self):
         remote = self.server.environment()
@@ -195,15 +191,13 @@ class Hosts(RemoteCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.pair = namespaces.Pair()
-        cls.enterClassContext(cls.pair)
+        cls.pair = cls.enter_class(namespaces.Pair())
         cls.here, cls.there = (cls.pair.command(name) for name in (cls.pair.first, cls.pair.second))
 
     def test_a_node_gets_all_from_another_host(self):
         if nginx_dav.missing():
             self.skipTest(nginx_dav.missing())
-        server = nginx_dav.Nginx(self.folder / "nginx", address="10.99.0.1", namespace=self.pair.first)
-        self.enterContext(server)
+        server = self.enter(nginx_dav.Nginx(self.folder / "nginx", address="10.99.0.1", namespace=self.pair.first))
         remote = {"GEMVJIT_REMOTE": server.url()}
         first = self.node("first", remote, self.here)
         done = first.warmup("--remote-write", "--remote-required")
@@ -245,5 +239,4 @@ class Hosts(RemoteCase):
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     main({"Nginx": nginx_dav.missing, "S3": s3_moto.missing, "Hosts": namespaces.missing})

@@ -175,6 +175,9 @@ def late(handler, argument):
 
 def status(handler, argument):
     handler.read_body()
+    if argument in ("204", "304"):  # these have no body
+        head(handler, int(argument), None)
+        return True
     reason = http.client.responses.get(int(argument), "Odd").encode()
     more = [("WWW-Authenticate", 'Basic realm="cache"')] if argument == "401" else []
     return handler.answer(int(argument), reason + b" said the test server\n", *more)

@@ -44,14 +44,6 @@ class Pair:
     def mend(self):
         self.must("-n", self.first, "link", "set", "veth0", "up")
 
-    def delay(self, milliseconds):
-        """Packets take so long each way. OSError where the kernel has no netem."""
-        for name in (self.first, self.second):
-            done = subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev", "veth0", "root", "netem",
-                                   "delay", f"{milliseconds}ms"], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise OSError(done.stderr.strip())
-
     @staticmethod
     def command(name):
         """What to put before a command to run it there."""

@@ -177,6 +177,7 @@ class Nginx:
 def main():
     if missing():
         sys.exit(f"nginx_dav: {missing()}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with Nginx(*sys.argv[1:3]) as server:
         print(server.url(), flush=True)
         try:

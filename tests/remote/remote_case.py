@@ -47,7 +47,7 @@ def payload(entry):
 
 class Node:
     def __init__(self, folder, name, environment=None, prefix=()):
-        self.cache = Path(folder) / name
+        self.cache = Path(folder) / "nodes" / name
         self.environment = environment or {}
         self.prefix = [*prefix]
 
@@ -114,7 +114,7 @@ class RemoteCase(unittest.TestCase):
 
     def copy_of_published(self, name="publisher", environment=None):
         """A node that has all kernels, for free."""
-        shutil.copytree(self.published.cache, self.folder / name)
+        shutil.copytree(self.published.cache, self.folder / "nodes" / name)
         return self.node(name, environment)
 
     def publish(self, environment):

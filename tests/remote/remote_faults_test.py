@@ -4,6 +4,7 @@ exit code 8; and nothing secret leaves the process but to the server that it is 
     remote_faults_test.py BIN_FOLDER Faults|Uploads|Slow|Secrets
 """
 
+import concurrent.futures
 import re
 import shutil
 import socket
@@ -24,7 +25,7 @@ class FaultCase(RemoteCase):
     def setUpClass(cls):
         super().setUpClass()
         with FaultServer() as server:
-            shutil.copytree(cls.published.cache, cls.shared / "publisher")
+            shutil.copytree(cls.published.cache, cls.shared / "nodes" / "publisher")
             publisher = Node(cls.shared, "publisher", {"GEMVJIT_REMOTE": server.url, "GEMVJIT_REMOTE_WRITE": "1"})
             done = publisher.run("gemvjit-cache", "push")
             if done.code != 0:
@@ -58,17 +59,16 @@ class Faults(FaultCase):
                     self.assert_all_downloaded(node.warmup("--remote-required"), node)
 
     def broken(self, kind, fault, code):
-        """A warmup with and one without --remote-required, with two kernels; at least one is compiled."""
+        """A warmup with and one without --remote-required, with one kernel, which is compiled."""
         server = self.serving()
         for more, wanted in (([], 0), (["--remote-required"], code)):
             server.faults({kind: fault})
             node = self.node(f"{kind}-{fault}-{len(more)}".replace("/", "_"), {"GEMVJIT_REMOTE": server.url})
-            done = node.warmup(*more, shapes=SHAPES[:2])
+            done = node.warmup(*more, shapes=SHAPES[:1])
             with self.subTest(kind, fault=fault, required=bool(more)):
-                self.assertEqual(done.code, wanted, done)
-                self.assertGreaterEqual(done.compiled, 1, done)
+                self.assertEqual((done.code, done.compiled), (wanted, 1), done)
                 self.assertLess(done.seconds, 15, done)
-                self.assert_right_kernels(node, SHAPES[:2])
+                self.assert_right_kernels(node, SHAPES[:1])
                 if code:
                     self.assertRegex(done.err, "(?i)remote", "a word about it")
         self.assertEqual(server.broken, [])
@@ -191,18 +191,17 @@ class Slow(FaultCase):
         server.faults({"put-cas": "hang"})
         started.append(("put-cas hang", server.url, ["--remote-write"], 0, 17))
         started.append(("connecting", self.deaf(), [], 0, 9))
-        shapes = SHAPES[:2]
-        running = []
-        for name, url, more, code, limit in started:
+        def run(name, url, more, *_):
             node = self.node(name, {"GEMVJIT_REMOTE": url})
-            process = node.start("gemvjit-warmup", *node.kernels(shapes), "--json", "-j", "1", *more)
-            running.append((name, node, process, code, time.monotonic() + limit))
-        for name, node, process, code, deadline in running:
+            return node, node.warmup(*more, shapes=SHAPES[:2])
+
+        with concurrent.futures.ThreadPoolExecutor(len(started)) as pool:
+            ended = list(pool.map(lambda told: run(*told), started))
+        for (name, _, _, code, limit), (node, done) in zip(started, ended):
             with self.subTest(name):
-                out, err = process.communicate(timeout=60)
-                self.assertLess(time.monotonic(), deadline, err)
-                self.assertEqual(process.returncode, code, out + err)
-                self.assert_right_kernels(node, shapes)
+                self.assertEqual((done.code, done.compiled), (code, 2), done)
+                self.assertLess(done.seconds, limit, done)
+                self.assert_right_kernels(node, SHAPES[:2])
 
 
 class Secrets(FaultCase):
@@ -263,6 +262,8 @@ class Secrets(FaultCase):
         for name, environment in (("token", {"GEMVJIT_REMOTE_TOKEN_FILE": self.token_file()}),
                                   ("netrc", {"GEMVJIT_REMOTE_NETRC": str(self.folder / "netrc")}), ("s3", s3)):
             for fault in ("redirect:host", "redirect:port"):
+                if (name, fault) == ("netrc", "redirect:port"):
+                    continue  # a netrc names machines, not ports
                 server = self.serving()
                 url = {"GEMVJIT_REMOTE": server.url}
                 if name == "s3":

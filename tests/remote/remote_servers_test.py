@@ -176,11 +176,11 @@ class S3(RemoteCase):
     def test_push_and_pull(self):
         remote = self.server.environment()
         remote["GEMVJIT_REMOTE"] += "/test3"
-        done = self.copy_of_published("pusher", remote).run("gemvjit-cache", "push", "--set", "all sets",
+        done = self.copy_of_published("pusher", remote).run("gemvjit-cache", "push", "--set", "decode",
                                                             GEMVJIT_REMOTE_WRITE="1")
         self.assertEqual(done.code, 0, done)
         node = self.node("puller", remote)
-        done = node.run("gemvjit-cache", "pull", "--set", "all sets")
+        done = node.run("gemvjit-cache", "pull", "--set", "decode")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(node.entries(), self.published.entries())
 

@@ -66,7 +66,7 @@ while [ "$n" -lt "$keys" ]; do
   set -- "$@" --shape "$((n * 8))x8192:bf16"
 done
 plan=$folder/plan.json publisher=$folder/publisher
-"$bin/gemvjit-warmup" "$@" --nt 1 --arch "$arch" --dry-run --plan-out "$plan" -q > /dev/null
+GEMVJIT_CACHE_DIR=$publisher "$bin/gemvjit-warmup" "$@" --nt 1 --arch "$arch" --dry-run --plan-out "$plan" -q > /dev/null
 warmup="$bin/gemvjit-warmup --plan $plan -j $jobs -q"
 
 background url python3 "$servers/nginx_dav.py" "$folder/nginx"

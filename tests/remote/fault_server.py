@@ -185,11 +185,14 @@ class Handler(BaseHTTPRequestHandler):
                      "path": self.path, "class": name, "fault": fault, "headers": sorted(self.headers.keys()),
                      "authorization": "Authorization" in self.headers, "body": 0, "status": None, "stored": False}
         self.server.owner.note(self.line)
+        self.server.owner.count(1)
         try:
             action = fault_actions.find(fault)
             going_on = action[0](self, action[1]) if action else self.serve()
         except OSError:
             going_on = False
+        finally:
+            self.server.owner.count(-1)
         if not going_on:
             self.close_connection = True
         self.server.owner.write_line(self.line)
@@ -225,7 +228,7 @@ class Listener(ThreadingHTTPServer):
 
 
 class FaultServer:
-    """`certificates`: the folder that certificates.make made; then it speaks TLS, and with `client_certificate` only to
+    """`most_at_once`: how many requests were under way at the same time. `certificates`: the folder that certificates.make made; then it speaks TLS, and with `client_certificate` only to
     who shows one. `auth`: "bearer:TOKEN" or "basic:USER:PASSWORD"."""
 
     def __init__(self, address="127.0.0.1", folder=None, log_file=None, auth=None, certificates=None,
@@ -233,7 +236,7 @@ class FaultServer:
         self.address, self.auth = address, auth
         self.store = Folder(folder) if folder else Memory()
         self.log, self.broken, self.log_file = [], [], log_file
-        self.endless_bytes = 0
+        self.endless_bytes = self.at_once = self.most_at_once = 0
         self.numbers, self.lock, self.stopping = itertools.count(1), threading.Lock(), threading.Event()
         self.plan, self.tls, self.listeners = {}, None, []
         if certificates:
@@ -276,6 +279,11 @@ class FaultServer:
         with self.lock:
             told = self.plan.get(name, ["ok"])
             return told.pop(0) if len(told) > 1 else told[0]
+
+    def count(self, more):
+        with self.lock:
+            self.at_once += more
+            self.most_at_once = max(self.most_at_once, self.at_once)
 
     def note(self, line):
         with self.lock:

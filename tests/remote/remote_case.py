@@ -146,9 +146,9 @@ def skip(reason):
 
 def main(classes):
     """Runs the class that the command line names; `classes` gives of each why it cannot be run here, or None."""
-    if len(sys.argv) != 3 or sys.argv[2] not in classes:
+    if len(sys.argv) != 3 or sys.argv[2].split(".")[0] not in classes:
         sys.exit(f"usage: {Path(sys.argv[0]).name} BIN_FOLDER {'|'.join(classes)}")
-    reason = classes[sys.argv[2]]()
+    reason = classes[sys.argv[2].split(".")[0]]()
     if reason:
         skip(reason)
     unittest.main(argv=[sys.argv[0], sys.argv[2]], verbosity=1)

@@ -58,6 +58,13 @@ class Faults(FaultCase):
                     node = self.node(f"{kind}-{fault}", {"GEMVJIT_REMOTE": server.url})
                     self.assert_all_downloaded(node.warmup("--remote-required"), node)
 
+    def test_downloads_run_side_by_side(self):
+        server = self.serving()
+        server.faults({"get-cas": "late:0.2"})
+        node = self.node("node", {"GEMVJIT_REMOTE": server.url})
+        self.assert_all_downloaded(node.warmup(), node)
+        self.assertGreater(server.most_at_once, 1)
+
     def broken(self, kind, fault, code):
         """A warmup with and one without --remote-required, with one kernel, which is compiled."""
         server = self.serving()

@@ -101,8 +101,36 @@ class Nginx(RemoteCase):
             done = node.run("gemvjit-cache", "pull", *told)
             self.assertEqual(done.code, 0, done)
             self.assertEqual(node.entries(), self.published.entries(), name)
+        # A node's start is one request for the plan's manifest and one for each of its entries.
+        before = len(server.requests())
+        node = self.node("warmed", remote)
+        done = node.run("gemvjit-warmup", "--plan", plan, "--json")
+        self.assert_all_downloaded(done, node)
+        self.assertEqual(len(server.requests()) - before, 1 + len(SHAPES))
         done = self.node("none", remote).run("gemvjit-cache", "pull", "--set", "no-such-set")
         self.assertNotEqual(done.code, 0, done)
+
+    def test_signatures_travel_and_are_asked_for(self):
+        server = self.serving()
+        trusted = self.folder / "trusted"
+        trusted.mkdir()
+        key = self.folder / "release.key"
+        certificates.openssl("genpkey", "-algorithm", "ED25519", "-out", key)
+        certificates.openssl("pkey", "-in", key, "-pubout", "-out", trusted / "release.pub")
+        key.chmod(0o600)
+        remote = {"GEMVJIT_REMOTE": server.url(), "GEMVJIT_CACHE_SIGNATURES": "all",
+                  "GEMVJIT_CACHE_TRUST_DIR": str(trusted)}
+        self.publish({"GEMVJIT_REMOTE": server.url(), "GEMVJIT_REMOTE_WRITE": "1"})
+        # Unsigned ones are no use to this node; it makes its own, signed.
+        strict = self.node("strict", remote | {"GEMVJIT_CACHE_SIGNING_KEY": str(key)})
+        done = strict.warmup(shapes=SHAPES[:1])
+        self.assertEqual((done.code, done.compiled), (0, 1), done)
+        # Signed ones are, to a node that can only check them.
+        self.assertEqual(strict.run("gemvjit-cache", "push", GEMVJIT_REMOTE_WRITE="1").code, 0)
+        node = self.node("node", remote)
+        done = node.warmup(shapes=SHAPES[:1])
+        self.assertEqual((done.code, done.compiled), (0, 0), done)
+        self.assertEqual(node.entries(), strict.entries())
 
     def test_credentials(self):
         server = self.serving()

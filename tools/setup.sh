@@ -201,7 +201,7 @@ setup_newer_nvrtc() {
   mv "$folder.new" "$folder"
 }
 
-# The servers that the remote cache is tested against: nginx from apt, moto (S3) into the Python environment, 110 MB, 20 s.
+# The servers that the remote cache is tested against: nginx from apt, moto (S3) into the Python environment, 107 MB.
 # test.sh asks for them; where one cannot be had, its tests are skipped, with the reason.
 setup_remote_servers() {
   local DEPS="$GEMVJIT_ROOT/build/deps"

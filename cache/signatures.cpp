@@ -158,6 +158,18 @@ Status Signatures::check(const Entry& entry) const {
   return facts.is_trusted() ? Status::ok() : refuse(entry.id.key.text(), facts);
 }
 
+Status Signatures::check_foreign(const Entry& entry) const {
+  const bool asks = options_.policy != SignaturePolicy::off || has_signing_key();
+  const SignatureFacts facts = asks || entry.signature ? examine(entry) : SignatureFacts{};
+  if (facts.state == SignatureState::bad) {
+    return {StatusCode::unsupported, fmt::format("{}: {}", entry.id.key.text(), facts.text())};
+  }
+  if (!asks || facts.is_trusted()) return Status::ok();
+  if (options_.policy != SignaturePolicy::off) return refuse(entry.id.key.text(), facts);
+  return {StatusCode::unsupported, fmt::format("{}: {}, and what comes from elsewhere is not signed with the key here",
+                                               entry.id.key.text(), facts.text())};
+}
+
 Status Signatures::check(const Bundle& bundle) const {
   const SignatureFacts facts = asks_for_bundles() || bundle.signature() ? examine(bundle) : SignatureFacts{};
   if (facts.state == SignatureState::bad) {

@@ -75,6 +75,9 @@ class Signatures {
   // signature that is there and is wrong is refused under every policy: the bundle was changed after it was signed.
   Status check(const Entry& entry) const;
   Status check(const Bundle& bundle) const;
+  // The same of an entry from where others put what they like, such as a server: a trusted key must have signed it
+  // unless the policy is off and there is no signing key, which would make it this user's own word.
+  Status check_foreign(const Entry& entry) const;
 
   bool has_signing_key() const { return !options_.signing_key.empty(); }
   // invalid_argument without a key; otherwise why it could not be loaded or used.

@@ -197,9 +197,8 @@ typedef struct gemvjit_problem {
                                measured shape, or a default one */
   int32_t scale_segments;   /* 1: launches name gemvjit_nvfp4_gemv_args.segments; a kernel of its own, of the same
                                configuration. NVFP4_GEMV only */
-  int32_t cluster_fallback; /* 1: also keep in the cache what takes the place of kernels whose thread block cluster a
-                               device cannot run (a MIG partition, a limit by MPS); a warmup on such a device asks for
-                               it by itself. Nothing more is loaded */
+  int32_t cluster_fallback; /* 1: also keep in the cache what replaces kernels whose cluster a device cannot run (MIG,
+                               MPS); a warmup on such a device does it by itself. Nothing more is loaded */
   const char* arch;         /* "sm_90a"; NULL: the context's device */
 } gemvjit_problem;
 
@@ -223,8 +222,8 @@ GEMVJIT_API gemvjit_status gemvjit_tuned(const gemvjit_context* context, const g
                                          int32_t* tuned);
 
 /* Text for people: which kernel the problem gets for M, why (the class of match, the neighbour's shape, what was
- * measured, pdl), and what was rejected. Writes
- * at most `size` bytes with the terminator, and to *length (may be NULL) the length of the whole text. */
+ * measured, pdl), and what was rejected. Writes at most `size`
+ * bytes with the terminator, and to *length (may be NULL) the length of the whole text. */
 GEMVJIT_API gemvjit_status gemvjit_explain(const gemvjit_context* context, const gemvjit_problem* problem, int64_t m,
                                            char* text, size_t size, size_t* length);
 
@@ -295,12 +294,12 @@ typedef struct gemvjit_warmup_options {
 
 /* Make every kernel of the problems ready: in the cache, and, for the context's own device, loaded and resolved (in the
  * device's primary context, and in the current one if that is another of the device) so that its first launch there
- * loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a
- * kernel. Loading waits for kernels that run on the device: call it before serving, not under a persistent kernel, and
- * not while a stream captures: NOT_READY at once, for all problems, where the driver tells of that, which it does for
- * streams that are not non-blocking. `options` may be NULL. `count` is at most 1000000, as for gemvjit_plan and
- * gemvjit_check (INVALID_ARGUMENT). A problem that names its arch has kernels of its own: one that names none takes
- * whichever of the device's targets ("sm_90a", "sm_90") is at hand.
+ * loads nothing. Distinct kernels are built once, on several threads. Blocks; may take seconds a kernel. The only call
+ * that asks a remote cache (option remote). Loading waits for kernels that run on the device: call it before serving,
+ * not under a persistent kernel, and not while a stream captures: NOT_READY at once, for all problems, where the driver
+ * tells of that, which it does for streams that are not non-blocking. `options` may be NULL. `count` is at most
+ * 1000000, as for gemvjit_plan and gemvjit_check (INVALID_ARGUMENT). A problem that names its arch has kernels of its
+ * own: one that names none takes whichever of the device's targets ("sm_90a", "sm_90") is at hand.
  *
  * Where a problem names no nt and does not allow untuned configurations, the nt values without a measured one are left
  * out; UNTUNED if that leaves none.
@@ -309,6 +308,10 @@ typedef struct gemvjit_warmup_options {
  * cancelled. Problems are checked first: one that is malformed fails alone, and has no callback. */
 GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                           const gemvjit_warmup_options* options);
+
+/* Wait until what warmups gave to the remote cache (option remote_write) is sent, as happens in the background and, at
+ * most 30 s long, at gemvjit_destroy and exit(). IO_ERROR if some could not be sent; CANCELLED if not done in time. */
+GEMVJIT_API gemvjit_status gemvjit_flush(gemvjit_context* context, int32_t timeout_ms);
 
 /* Whether launches of the problems, in the CUDA context that is current (none: the device's primary context), would
  * load nothing: OK if each number of tokens that a problem's nt covers (nt 0: those that a warmup of it would make
@@ -325,8 +328,7 @@ GEMVJIT_API gemvjit_status gemvjit_plan(gemvjit_context* context, const gemvjit_
 
 /* Look whether each distinct kernel is in the cache, whole; compiles and loads nothing, opens neither library.
  * OK if all are; NOT_READY if some are not (outcome MISSING, and status IO_ERROR instead of NOT_READY for one whose
- * file cannot be read or not be trusted); ENTRY_DAMAGED if one is damaged (outcome FAILED). Otherwise as gemvjit_plan.
- */
+ * file cannot be read or not be trusted); ENTRY_DAMAGED if one is damaged (outcome FAILED). Else as gemvjit_plan. */
 GEMVJIT_API gemvjit_status gemvjit_check(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                                          gemvjit_kernel_callback on_kernel, void* user);
 
@@ -366,8 +368,7 @@ typedef enum gemvjit_scale_layout {
 
 typedef enum gemvjit_global_scale_kind {
   GEMVJIT_GLOBAL_SCALE_MULTIPLIER = 1, /* ModelOpt's weight_scale_2 = amax / 2688 */
-  GEMVJIT_GLOBAL_SCALE_DIVISOR =
-      2 /* compressed-tensors' weight_global_scale = 2688 / amax: not served yet (UNSUPPORTED) */
+  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2 /* compressed-tensors' weight_global_scale = 2688 / amax: UNSUPPORTED as yet */
 } gemvjit_global_scale_kind;
 
 /* The global scale of the rows from the previous segment's row_end (0 for the first) up to row_end. */
@@ -451,14 +452,14 @@ typedef struct gemvjit_swizzle_blockscale_args {
 } gemvjit_swizzle_blockscale_args;
 
 /* The same on the device, for loading: a launch as above, of a kernel of the family SWIZZLE_BLOCKSCALE, warmed for n
- * and k. Never with PDL, and what reads the scales ahead may follow it with pdl = 0 only, or after a synchronization.
- */
+ * and k. Never with PDL, and what reads the scales ahead may follow it with pdl = 0 only, or after synchronizing. */
 GEMVJIT_API gemvjit_status gemvjit_swizzle_blockscale_device(gemvjit_context* context,
                                                              const gemvjit_swizzle_blockscale_args* args,
                                                              struct CUstream_st* stream);
 
 /* -------------------------------------------------------------------------------------------------- stats ------- */
 
+/* A struct of an older header, which ends before one of the groups after the first, is filled as far as it goes. */
 typedef struct gemvjit_stats_data {
   size_t struct_size;
   uint64_t launches;      /* of all threads */
@@ -469,12 +470,10 @@ typedef struct gemvjit_stats_data {
   uint64_t untuned_kernels; /* of those warmed, with a configuration that was not measured for the shape: the sum of
                                predicted_kernels, nearest_kernels and default_kernels */
   uint64_t compile_milliseconds;
-  /* The GEMVs warmed, by gemvjit_kernel_info.match; a kernel counts each time that a warmup names it. A caller whose
-   * struct ends before these (an older header) may leave them out: they are filled where struct_size covers them. */
+  /* The GEMVs warmed, by gemvjit_kernel_info.match; a kernel counts each time that a warmup names it. */
   uint64_t exact_kernels, predicted_kernels, nearest_kernels, default_kernels;
-  /* The cache and other processes; a struct of an older header ends before these, or before the four above. Builds
-   * that waited for another process's build of the same kernel; those of the waits that ended because that one showed
-   * no progress; and compile failures taken over from it. */
+  /* The cache and other processes. Builds that waited for another process's build of the same kernel; those of the
+   * waits that ended because that one showed no progress; and compile failures taken over from it. */
   uint64_t build_waits, build_stale_waits, build_shared_failures;
   uint64_t cache_evictions;      /* entries removed by this context to stay below cache_max_bytes */
   uint64_t cache_thrashed;       /* entries written again within ten minutes of their eviction: the cap is too small */
@@ -482,12 +481,13 @@ typedef struct gemvjit_stats_data {
   uint64_t cache_quarantined;    /* damaged files moved to the quarantine */
   uint64_t cache_determinism_alarms; /* a compile gave other code than the cache holds, by the same compiler */
   uint64_t cache_unreadable; /* of cache_damaged: files that could not be read at all (permission, disk error) */
-  /* With the four by gemvjit_kernel_info.match above a counter for each class: problems of warmups for which there was
-   * no kernel (a shape that is not served, nothing measured where that was asked for). Older headers end before it. */
+  /* Problems of warmups for which there was no kernel: not served, or nothing measured where that was asked for. */
   uint64_t unserved_problems;
-  /* Kernels whose cluster the device cannot run, served without; a kernel counts each time that a warmup names it, here
-   * and not above. Older headers end before it. */
+  /* Kernels whose cluster the device cannot run, served without; counted as those by match are, and not among them. */
   uint64_t cluster_fallbacks;
+  /* The remote cache: kernels that a warmup got from it, that it had not, and that were not got for any other reason;
+   * kernels published there (or found to be there), and that could not be. */
+  uint64_t remote_hits, remote_misses, remote_failures, remote_uploads, remote_upload_failures;
 } gemvjit_stats_data;
 
 /* Fill `stats` (set struct_size first). Counters since gemvjit_create; each is exact, together they may be of slightly

@@ -12,8 +12,9 @@ namespace {
 
 // The struct as older headers had it.
 constexpr std::size_t older_sizes[] = {
-    offsetof(gemvjit_stats_data, cluster_fallbacks), offsetof(gemvjit_stats_data, unserved_problems),
-    offsetof(gemvjit_stats_data, exact_kernels), offsetof(gemvjit_stats_data, build_waits)};
+    offsetof(gemvjit_stats_data, remote_hits), offsetof(gemvjit_stats_data, cluster_fallbacks),
+    offsetof(gemvjit_stats_data, unserved_problems), offsetof(gemvjit_stats_data, exact_kernels),
+    offsetof(gemvjit_stats_data, build_waits)};
 
 }  // namespace
 
@@ -54,6 +55,14 @@ gemvjit_status gemvjit_stats(const gemvjit_context* context, gemvjit_stats_data*
     now.cache_unreadable = store.unreadable;
     now.unserved_problems = counters.unserved_problems.load();
     now.cluster_fallbacks = counters.cluster_fallbacks.load();
+    if (const gemvjit::RemoteTier* remote = context->impl->remote()) {
+      const gemvjit::RemoteStats of_remote = remote->stats();
+      now.remote_hits = of_remote.hits;
+      now.remote_misses = of_remote.misses;
+      now.remote_failures = of_remote.failures;
+      now.remote_uploads = of_remote.uploads;
+      now.remote_upload_failures = of_remote.upload_failures;
+    }
     std::memcpy(stats, &now, stats->struct_size);
     return Status::ok();
   });

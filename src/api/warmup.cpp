@@ -97,6 +97,15 @@ gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvjit_problem* p
   });
 }
 
+gemvjit_status gemvjit_flush(gemvjit_context* context, int32_t timeout_ms) {
+  return api::guarded([&] {
+    GEMVJIT_TRY(api::check_own_context(context));
+    if (timeout_ms < 0) return api::invalid(fmt::format("timeout_ms is {}; 0 or more is accepted", timeout_ms));
+    gemvjit::RemoteTier* const remote = context->impl->remote();
+    return remote == nullptr ? Status::ok() : remote->flush(timeout_ms);
+  });
+}
+
 gemvjit_status gemvjit_ready(gemvjit_context* context, const gemvjit_problem* problems, size_t count,
                              gemvjit_status* problem_status) {
   return api::guarded([&] {

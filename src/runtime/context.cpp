@@ -7,6 +7,7 @@
 #include "cache/signed_store.h"
 #include "cache/size_limit.h"
 #include "src/catalog/arch.h"
+#include "src/remote/curl_transport.h"
 
 namespace gemvjit {
 namespace {
@@ -40,6 +41,14 @@ std::string what_is_served(const ContextOptions& options) {
   return text;
 }
 
+std::unique_ptr<RemoteTier> open_remote(const RemoteOptions& options, const Dependencies& dependencies,
+                                        CubinStore& local, const std::shared_ptr<const Signatures>& signatures,
+                                        const Log& log) {
+  if (!options.is_set() || !dependencies.remote) return nullptr;
+  auto store = std::make_unique<RemoteStore>(options, dependencies.remote(options), signatures, log);
+  return std::make_unique<RemoteTier>(std::move(store), local, log);
+}
+
 }  // namespace
 
 Dependencies default_dependencies() {
@@ -51,6 +60,7 @@ Dependencies default_dependencies() {
     return make_nvrtc_compiler(std::move(nvrtc));
   };
   dependencies.store = open_store;
+  dependencies.remote = make_curl_transport;
   return dependencies;
 }
 
@@ -90,11 +100,15 @@ Context::Context(ContextOptions options, Dependencies dependencies, Log log, Tun
       signatures_(std::make_shared<const Signatures>(options_.signatures, log_)),
       store_(make_layered_store(make_signed_store(dependencies_.store(options_, log_), signatures_, log_),
                                 options_.cache_ro, log_, signatures_)),
+      remote_(open_remote(options_.remote, dependencies_, *store_, signatures_, log_)),
       build_locks_(options_.runtime_dir, store_->root(), options_.cache_trust, dependencies_.lock_timing, log_),
       compilers_(dependencies_.compiler) {}
 
 Context::~Context() {
-  if (is_parents()) return;  // locks may be held for ever, and there is no driver
+  if (is_parents()) {         // locks may be held for ever, and there is no driver
+    (void)remote_.release();  // nor its thread
+    return;
+  }
   // While the process ends the driver may refuse all of this; what it holds goes with the process.
   registry_.unload_all();
   if (device_ != nullptr) (void)device_->driver->cuDevicePrimaryCtxRelease(device_->device);

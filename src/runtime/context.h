@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "src/base/process_fork.h"
+#include "src/remote/http_transport.h"
+#include "src/remote/remote_tier.h"
 #include "src/runtime/build_locks.h"
 #include "src/runtime/options.h"
 #include "src/runtime/resolver.h"
@@ -26,6 +28,7 @@ struct Dependencies {
   std::function<Result<std::shared_ptr<const cuda::DriverApi>>(const std::string& purpose)> driver;
   CompilerFactory compiler;
   std::function<std::unique_ptr<CubinStore>(const ContextOptions& options, Log log)> store;
+  std::function<std::unique_ptr<HttpTransport>(const RemoteOptions& options)> remote;  // asked only where one is set
   LockTiming lock_timing;  // of builds that other processes may be at
 };
 // libcuda, NVRTC (where to look is read from the environment now) and the cache of the root.
@@ -45,6 +48,8 @@ class Context {
   const TuningTables& tables() const { return tables_; }
   CubinStore& store() const { return *store_; }
   const Signatures& signatures() const { return *signatures_; }
+  RemoteTier* remote() const { return remote_.get(); }  // nullptr: none
+  BuildLocks& build_locks() { return build_locks_; }
   Resolver& resolver() { return *resolver_; }
   CompilerPool& compilers() { return compilers_; }
   const KernelRegistry& registry() const { return registry_; }
@@ -83,6 +88,7 @@ class Context {
   TuningTables tables_;
   std::shared_ptr<const Signatures> signatures_;
   std::unique_ptr<CubinStore> store_;
+  std::unique_ptr<RemoteTier> remote_;  // before the store it goes with
   BuildLocks build_locks_;
   CompilerPool compilers_;
   KernelRegistry registry_;

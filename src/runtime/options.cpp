@@ -129,6 +129,56 @@ Result<SignatureOptions> resolve_signature_options(const EnvironmentReader& envi
   return options;
 }
 
+Result<RemoteOptions> resolve_remote_options(const EnvironmentReader& environment) {
+  const auto text = [&](const OptionRow& row) { return variable_of(row, environment).value_or(""); };
+  const auto first = [&](std::initializer_list<const char*> variables) -> std::string {
+    for (const char* variable : variables) {
+      if (std::string value = environment(variable).value_or(""); !value.empty()) return value;
+    }
+    return "";
+  };
+  RemoteOptions options;
+  options.url = text(option::remote);
+  if (options.url == no_remote) options.url.clear();
+  options.s3_endpoint = text(option::remote_s3_endpoint);
+  for (const OptionRow* row : {&option::remote, &option::remote_s3_endpoint}) {
+    const std::string url = text(*row);
+    if (url == no_remote) continue;
+    const Status accepted = url.empty() ? Status::ok() : check_remote_url(url);
+    if (!accepted) {  // not the value: it may hold a password
+      return Status(StatusCode::invalid_argument, fmt::format("{}: {}", row->variable, accepted.message()));
+    }
+  }
+  if (options.s3_endpoint.starts_with("s3:"))
+    return refuse(option::remote_s3_endpoint, "GEMVJIT_REMOTE_S3_ENDPOINT", options.s3_endpoint);
+  const std::string write = text(option::remote_write);
+  if (!write.empty() && write != "0" && write != "1")
+    return refuse(option::remote_write, option::remote_write.variable, write);
+  options.write = write == "1";
+  options.token_file = text(option::remote_token_file);
+  options.token = first({"GEMVJIT_REMOTE_TOKEN"});
+  options.netrc = text(option::remote_netrc);
+  options.ca = text(option::remote_ca);
+  options.cert = text(option::remote_cert);
+  options.key = text(option::remote_key);
+  if (!options.is_s3()) return options;
+  if (options.s3_endpoint.empty()) {
+    options.s3_endpoint = first({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
+    if (!options.s3_endpoint.empty()) {
+      const Status accepted = check_remote_url(options.s3_endpoint);
+      if (!accepted)
+        return Status(StatusCode::invalid_argument,
+                      fmt::format("AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL: {}", accepted.message()));
+    }
+  }
+  if (const std::string region = first({"AWS_REGION", "AWS_DEFAULT_REGION"}); !region.empty())
+    options.s3_region = region;
+  options.s3_access_key = first({"AWS_ACCESS_KEY_ID"});
+  options.s3_secret_key = first({"AWS_SECRET_ACCESS_KEY"});
+  options.s3_session_token = first({"AWS_SESSION_TOKEN"});
+  return options;
+}
+
 Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment) {
   if (request.device < device_none) return refuse(option::device, "the value", std::to_string(request.device));
   ContextOptions options;
@@ -138,6 +188,7 @@ Result<ContextOptions> resolve_options(const OptionRequest& request, const Envir
   GEMVJIT_TRY_ASSIGN(options.cache_max_bytes, choose_cache_max_bytes(environment));
   GEMVJIT_TRY_ASSIGN(options.cache_trust, choose_cache_trust(environment));
   GEMVJIT_TRY_ASSIGN(options.signatures, resolve_signature_options(environment));
+  GEMVJIT_TRY_ASSIGN(options.remote, resolve_remote_options(environment));
   options.cache_ro = split_layer_paths(choose_folder(request.cache_ro, option::cache_ro, environment));
   options.runtime_dir = environment("XDG_RUNTIME_DIR").value_or("");
   options.tuning_dir = choose_folder(request.tuning_dir, option::tuning_dir, environment);

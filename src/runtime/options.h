@@ -17,6 +17,7 @@
 #include "cache/signatures.h"
 #include "src/base/log.h"
 #include "src/base/status.h"
+#include "src/remote/remote_options.h"
 #include "src/runtime/launch_shape.h"
 
 namespace gemvjit {
@@ -35,6 +36,18 @@ namespace gemvjit {
     "folder of the trusted public keys, *.pub")                                                                       \
   X(cache_signing_key, "GEMVJIT_CACHE_SIGNING_KEY", "none",                                                           \
     "file of the private key that new entries are signed with")                                                       \
+  X(remote, "GEMVJIT_REMOTE", "none",                                                                                 \
+    "address of a cache that many machines share: http://host[:port][/prefix], https://..., s3://bucket[/prefix]")    \
+  X(remote_write, "GEMVJIT_REMOTE_WRITE", "0", "1: also publish there what is compiled here; 0: only read")           \
+  X(remote_token_file, "GEMVJIT_REMOTE_TOKEN_FILE", "none; GEMVJIT_REMOTE_TOKEN may hold the token itself",           \
+    "file of the token that is sent to it as Authorization: Bearer")                                                  \
+  X(remote_netrc, "GEMVJIT_REMOTE_NETRC", "none", "file with user and password for it, as netrc(5) has it")           \
+  X(remote_ca, "GEMVJIT_REMOTE_CA", "those of the system", "PEM file of the authorities that may vouch for it")       \
+  X(remote_cert, "GEMVJIT_REMOTE_CERT", "none", "PEM file of the certificate to show to it")                          \
+  X(remote_key, "GEMVJIT_REMOTE_KEY", "none", "PEM file of that certificate's private key")                           \
+  X(remote_s3_endpoint, "GEMVJIT_REMOTE_S3_ENDPOINT",                                                                 \
+    "AWS_ENDPOINT_URL_S3, else AWS_ENDPOINT_URL, else Amazon's for AWS_REGION",                                       \
+    "address of the server for s3://: http://host[:port] or https://host[:port]")                                     \
   X(tuning_dir, "GEMVJIT_TUNING_DIR", "none", "folder of tuning tables (*.json) that replace the built-in ones")      \
   X(dump_dir, "GEMVJIT_DUMP_DIR", "none", "folder for the sources of failed compiles, with log level debug of all")   \
   X(compile_threads, "GEMVJIT_COMPILE_THREADS",                                                                       \
@@ -79,6 +92,7 @@ struct ContextOptions {
   CacheTrust cache_trust = CacheTrust::owner;
   std::vector<std::string> cache_ro;  // read-only layers, in the order that they are asked
   SignatureOptions signatures;
+  RemoteOptions remote;
   std::string runtime_dir;  // XDG_RUNTIME_DIR, for locks; "": not set
   std::string tuning_dir, dump_dir;
   int compile_threads = 1;
@@ -93,6 +107,10 @@ EnvironmentReader process_environment();
 
 // Those of signatures alone, as the environment has them.
 Result<SignatureOptions> resolve_signature_options(const EnvironmentReader& environment);
+
+// Those of the remote cache alone. Besides the options: GEMVJIT_REMOTE_TOKEN, and for s3:// what its clients read
+// elsewhere, AWS_REGION (AWS_DEFAULT_REGION), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN.
+Result<RemoteOptions> resolve_remote_options(const EnvironmentReader& environment);
 
 // invalid_argument, naming the option or the variable and what is accepted, for a value that means nothing.
 Result<ContextOptions> resolve_options(const OptionRequest& request, const EnvironmentReader& environment);

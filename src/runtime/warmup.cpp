@@ -15,9 +15,14 @@
 
 #include "src/catalog/compile_cost.h"
 #include "src/runtime/capturing.h"
+#include "src/runtime/remote_warmup.h"
 
 namespace gemvjit {
 namespace {
+
+bool is_cancelled(const WarmupOptions& options) {
+  return options.cancel != nullptr && __atomic_load_n(options.cancel, __ATOMIC_RELAXED) != 0;
+}
 
 // One warmup while it runs; shared by its threads.
 class WarmupRun {
@@ -69,7 +74,7 @@ class WarmupRun {
   // A thread: takes kernels until there are none, or someone cancels.
   void work() noexcept {
     for (;;) {
-      if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) cancelled_.store(true);
+      if (is_cancelled(options_)) cancelled_.store(true);
       if (cancelled_.load()) return;
       const std::size_t next = next_.fetch_add(1);
       if (next >= order_.size()) return;
@@ -202,8 +207,10 @@ WarmupResult warm_up(Context& context, std::span<const ProblemRequest> requests,
   for (const Status& status : plan.problem_status) {
     if (!status) context.counters().unserved_problems.fetch_add(1, std::memory_order_relaxed);
   }
+  RemoteWarmup remote(context, plan, [&options] { return is_cancelled(options); });
   WarmupRun run(context, plan, options);
   run.run();
+  remote.publish();
 
   WarmupResult result;
   result.problems = plan.problem_status;

@@ -11,6 +11,7 @@ enum ExitCode : int {
   exit_environment = 5,    // no NVRTC, a target it does not know, no GPU, a driver that fails, cache or stdout unusable
   exit_cache_not_writable = 6,  // though asked to write
   exit_entry_damaged = 7,
+  exit_remote_failed = 8,  // though it had to be of use
   exit_not_warm = 9,       // check: some kernels are missing; max-seconds: some are left
   exit_not_trusted = 10,   // not signed as the policy asks, or wrongly
   exit_interrupted = 130,  // SIGINT, SIGTERM or SIGHUP; finished work was kept

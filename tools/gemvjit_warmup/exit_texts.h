@@ -18,6 +18,7 @@ inline constexpr ExitCodeText exit_texts[] = {
      "fails; stdout or the file of --plan-out not written"},
     {6, "the cache cannot be written and something had to be"},
     {7, "--check: an entry is damaged"},
+    {8, "--remote-required: the remote cache failed in some way; all kernels are ready all the same"},
     {9,
      "--check: some kernels are missing, or their files cannot be read or not be trusted (error says \"unreadable\" "
      "and why); --max-seconds: some were not begun"},

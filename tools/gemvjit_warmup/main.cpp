@@ -23,6 +23,7 @@
 #include "tools/gemvjit_warmup/isolated_warmup.h"
 #include "tools/gemvjit_warmup/kernel_calls.h"
 #include "tools/gemvjit_warmup/problem_list.h"
+#include "tools/gemvjit_warmup/remote_use.h"
 #include "tools/gemvjit_warmup/results.h"
 #include "tools/gemvjit_warmup/run_progress.h"
 #include "tools/gemvjit_warmup/shard.h"
@@ -193,7 +194,12 @@ gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Repor
     const bool is_answer = status == GEMVJIT_NOT_READY || status == GEMVJIT_ENTRY_DAMAGED;
     return mode == WarmupMode::dry_run && is_answer ? GEMVJIT_OK : status;
   }
-  if (reporter.options.isolate) return run_isolated(context, list, reporter);
+  if (reporter.options.isolate) {
+    fetch_for_workers(context, list);
+    const gemvjit_status status = run_isolated(context, list, reporter);
+    if (status == GEMVJIT_OK) publish_for_workers(context, list);  // else what it said is told
+    return status;
+  }
 
   std::vector<gemvjit_status> statuses(count, GEMVJIT_OK);
   gemvjit_warmup_options warmup{};
@@ -260,7 +266,7 @@ void print_results(gemvjit_context* context, const WarmupOptions& options, const
   } else {
     print_table(results.table());
     tell("{}{}; cache {}\n", options.mode == WarmupMode::check ? misses_text(results.all()) : "",
-         results.summary(seconds), folder.empty() ? "in memory only" : folder);
+         results.summary(seconds) + remote_text(counters(context)), folder.empty() ? "in memory only" : folder);
     if (forecast) tell("{}", wrap_words(forecast_text(*forecast), style_of(STDOUT_FILENO).columns));
   }
   std::fflush(stdout);
@@ -332,6 +338,7 @@ ExitCode report(gemvjit_context* context, const ProblemList& list, Reporter& rep
 int run(const WarmupOptions& options) {
   Reporter reporter(options);
   ExitCode context_code = exit_done;
+  name_remote(options);
   const ContextPointer context = make_context(options, reporter, context_code);
   if (!context) {
     complain(gemvjit_last_error());
@@ -354,7 +361,8 @@ int run(const WarmupOptions& options) {
   const gemvjit_status status = run_mode(context.get(), list, reporter);
   reporter.progress->stop_drawing();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const ExitCode code = report(context.get(), list, reporter, status, seconds);
+  ExitCode code = report(context.get(), list, reporter, status, seconds);
+  if (options.mode == WarmupMode::build) code = finish_remote(context.get(), options, code);
   if (mode == ProgressMode::json)
     reporter.progress->end(reporter.results.json(seconds, counters(context.get()))["summary"], code);
   return code;

@@ -8,11 +8,11 @@
 #include <map>
 #include <tuple>
 
+#include "src/base/suggestion.h"
 #include "tools/common/checkpoint_layers.h"
 #include "tools/common/linear_layers.h"
 #include "tools/common/model_rules.h"
 #include "tools/common/printable.h"
-#include "src/base/suggestion.h"
 #include "tools/gemvjit_warmup/model_checks.h"
 
 namespace gemvjit::tools {

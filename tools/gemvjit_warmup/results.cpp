@@ -28,6 +28,11 @@ std::vector<std::pair<const char*, std::uint64_t>> unusual_counters(const gemvji
           {"cache_writes_refused", stats.cache_writes_refused},
           {"cache_evictions", stats.cache_evictions},
           {"cache_thrashed", stats.cache_thrashed},
+          {"remote_hits", stats.remote_hits},
+          {"remote_misses", stats.remote_misses},
+          {"remote_failures", stats.remote_failures},
+          {"remote_uploads", stats.remote_uploads},
+          {"remote_upload_failures", stats.remote_upload_failures},
           {"build_waits", stats.build_waits},
           {"build_stale_waits", stats.build_stale_waits},
           {"build_shared_failures", stats.build_shared_failures}};
@@ -217,6 +222,12 @@ std::string Results::summary(double seconds) const {
   return fmt::format("{} kernels: {} compiled, {} cached, {} failed{}, in {}", total + left_,
                      count(GEMVJIT_OUTCOME_COMPILED), cached, count(GEMVJIT_OUTCOME_FAILED), left,
                      human_seconds(seconds));
+}
+
+std::string remote_text(const gemvjit_stats_data& stats) {
+  if (stats.remote_hits + stats.remote_misses + stats.remote_failures == 0) return "";
+  const std::string failed = stats.remote_failures == 0 ? "" : fmt::format(", {} failed", stats.remote_failures);
+  return fmt::format("; remote cache: {} fetched, {} not there{}", stats.remote_hits, stats.remote_misses, failed);
 }
 
 ExitCode Results::exit_code() const {

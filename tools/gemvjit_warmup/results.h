@@ -68,4 +68,7 @@ class Results {
   std::vector<KernelResult> results_;
 };
 
+// "; remote cache: 12 fetched, 3 not there"; "" where none was asked.
+std::string remote_text(const gemvjit_stats_data& stats);
+
 }  // namespace gemvjit::tools

@@ -7,6 +7,7 @@
 
 #include "gemvjit/gemvjit.h"
 #include "src/catalog/arch_names.h"
+#include "src/remote/remote_options.h"
 #include "tools/common/command_line.h"
 #include "tools/common/printable.h"
 #include "tools/common/progress.h"
@@ -155,6 +156,12 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       ->check(file_to_write());
   app.add_flag("--any-digest", options.any_digest, "take a plan of other kernel sources by its keys alone")
       ->needs(plan_option);
+  std::vector<CLI::Option*> remote_options = {
+      app.add_option("--remote", options.remote,
+                     "fetch from this cache first: http://, https:// or s3:// address, or none; else GEMVJIT_REMOTE")
+          ->type_name("URL"),
+      app.add_flag("--remote-write", options.remote_write, "also publish there what is compiled"),
+      app.add_flag("--remote-required", options.remote_required, "exit with 8 if the remote cache fails")};
   CLI::Option* isolate_option = app.add_flag("--isolate", options.isolate,
                                              "compile in processes of their own: a compiler that crashes fails one "
                                              "kernel");
@@ -168,7 +175,9 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       ->needs(isolate_option);
   CLI::Option* dry_option =
       app.add_flag("--dry-run", dry_run, "name the kernels, where each would come from and the time it would take");
-  app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
+  CLI::Option* check_option =
+      app.add_flag("--check", check, "look whether all are in the cache, compile nothing")->excludes(dry_option);
+  for (CLI::Option* option : remote_options) option->excludes(dry_option)->excludes(check_option);
   app.add_flag("--tuned-only", options.tuned_only, "leave out shapes without a measured configuration");
   app.add_flag("--segments", options.segments, "also the NVFP4 kernels that take scale segments, for merged weights");
   app.add_flag("--swizzle", options.swizzle, "also the kernels that swizzle block scales on the device, for loading");
@@ -220,6 +229,11 @@ std::optional<int> parse_warmup_options(int argc, char** argv, WarmupOptions& op
       return usage_error(fmt::format("--shard {}: accepted: I/N with 0 <= I < N <= 4096, as 0/8", printable(shard)));
     }
     options.shard = *parsed;
+  }
+  if (*remote_options.front() && options.remote != no_remote) {
+    if (const Status accepted = check_remote_url(options.remote); !accepted) {
+      return usage_error("--remote: " + accepted.message());
+    }
   }
   if (*cache_option && cache_dir.empty()) return usage_error("--cache-dir is empty; name a folder");
   if (*cache_option) options.cache_dir = cache_dir;

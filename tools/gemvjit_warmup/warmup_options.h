@@ -41,6 +41,9 @@ struct WarmupOptions {
   bool tuned_only = false;
   bool segments = false, swizzle = false;  // also these kernels of NVFP4 shapes
   bool cluster_fallbacks = false;          // also what serves where a cluster does not fit
+  std::string remote;                      // address of a remote cache, or "none"; "": what the settings say
+  bool remote_write = false;               // publish there
+  bool remote_required = false;            // an exit code of its own where it fails
   bool json = false;
   bool quiet = false;
   int verbosity = 0;

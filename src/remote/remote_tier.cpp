@@ -1,0 +1,200 @@
+#include "src/remote/remote_tier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <set>
+#include <system_error>
+
+#include "src/remote/parallel_each.h"
+
+namespace gemvjit {
+namespace {
+
+// The tiers of this process that have something to send, for the handler of exit(): a thread that sends must not run
+// on while the libraries that it uses end. A child of fork() begins with none: its parent's may be locked for ever.
+struct Senders {
+  std::uint32_t generation;
+  std::mutex mutex;
+  std::set<RemoteTier*> tiers;
+};
+std::atomic<Senders*> senders_of_process{nullptr};
+
+void finish_all() {
+  Senders* const senders = senders_of_process.load(std::memory_order_acquire);
+  if (senders == nullptr || forked_since(senders->generation)) return;
+  const std::lock_guard lock(senders->mutex);
+  for (RemoteTier* tier : senders->tiers) tier->finish();
+}
+
+Senders& senders() {
+  static const bool registered = std::atexit(finish_all) == 0;
+  (void)registered;
+  const std::uint32_t generation = watch_forks();
+  Senders* seen = senders_of_process.load(std::memory_order_acquire);
+  while (seen == nullptr || seen->generation != generation) {
+    auto made = std::make_unique<Senders>();
+    made->generation = generation;
+    if (senders_of_process.compare_exchange_strong(seen, made.get(), std::memory_order_acq_rel)) seen = made.release();
+  }
+  return *seen;  // never destroyed
+}
+
+}  // namespace
+
+RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, Log log)
+    : remote_(std::move(remote)), local_(local), log_(std::move(log)) {}
+
+RemoteTier::~RemoteTier() {
+  finish();
+  if (Senders* const all = senders_of_process.load(std::memory_order_acquire); all != nullptr) {
+    const std::lock_guard lock(all->mutex);
+    all->tiers.erase(this);
+  }
+}
+
+void RemoteTier::finish() {
+  (void)flush(remote_->options().budget_ms);
+  std::thread sender;
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    sender.swap(sender_);
+  }
+  changed_.notify_all();
+  if (sender.joinable()) sender.join();  // at most until its request has ended
+}
+
+std::vector<EntryId> RemoteTier::missing(const std::vector<EntryId>& ids) const {
+  std::vector<EntryId> lacking;
+  for (const EntryId& id : ids) {
+    if (!local_.look(id)) lacking.push_back(id);
+  }
+  return lacking;
+}
+
+std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const std::vector<EntryId>& plan,
+                                       const std::function<bool()>& stop) {
+  if (wanted.empty()) return {};
+  const Deadline deadline = remote_->deadline_in(remote_->options().budget_ms);
+  std::map<std::string, ManifestFile> known;
+  if (plan.size() > 1) {
+    const Result<Manifest> manifest = remote_->read_manifest(plan_name(plan), deadline);
+    for (const ManifestFile& file : manifest ? manifest->files : std::vector<ManifestFile>{}) known[file.path] = file;
+  }
+  std::vector<std::uint8_t> got(wanted.size(), 0);
+  parallel_each(wanted.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
+    if (stop && stop()) return;
+    const auto found = known.find(manifest_path(wanted[i]));
+    const Result<Entry> entry = remote_->fetch(wanted[i], found == known.end() ? nullptr : &found->second, deadline);
+    if (entry) got[i] = local_.put(*entry, Replace::unusable_only).is_ok() ? 1 : 0;
+  });
+  std::vector<EntryId> lacking;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (got[i] == 0) lacking.push_back(wanted[i]);
+  }
+  log_.info("remote cache {}: {} of {} kernels fetched", remote_->base_url(), wanted.size() - lacking.size(),
+            wanted.size());
+  return lacking;
+}
+
+void RemoteTier::publish(std::vector<EntryId> plan, std::vector<EntryId> not_there) {
+  if (!remote_->options().write || plan.empty()) return;
+  Senders& all = senders();
+  {
+    const std::lock_guard lock(all.mutex);
+    all.tiers.insert(this);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (ends_) return;
+    if (jobs_.size() == most_jobs) {
+      unsent_ += jobs_.front().plan.size();
+      jobs_.pop_front();
+      log_.warning("remote cache {}: more to publish than can be sent; the oldest plan is left out",
+                   remote_->base_url());
+    }
+    jobs_.push_back({std::move(plan), std::move(not_there)});
+    if (!sender_.joinable()) {
+      try {
+        sender_ = std::thread([this] { run(); });
+      } catch (const std::system_error& error) {
+        unsent_ += jobs_.back().plan.size();
+        jobs_.clear();
+        log_.warning("remote cache {}: nothing is published: {}", remote_->base_url(), error.what());
+      }
+    }
+  }
+  changed_.notify_all();
+}
+
+Status RemoteTier::flush(int milliseconds) {
+  std::unique_lock lock(mutex_);
+  const bool done = changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
+                                      [this] { return jobs_.empty() && !is_sending_; });
+  if (!done) {
+    return {StatusCode::cancelled,
+            fmt::format("{}: not all was published within {} ms", remote_->base_url(), milliseconds)};
+  }
+  const std::uint64_t failed = unsent_ + remote_->remote_stats().upload_failures;
+  if (failed == 0) return Status::ok();
+  return {StatusCode::io_error, fmt::format("{}: {} entries could not be published", remote_->base_url(), failed)};
+}
+
+void RemoteTier::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    if (ends_) return;  // flush() has waited for what is left as long as it may
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    is_sending_ = true;
+    lock.unlock();
+    try {
+      send(job);
+    } catch (const std::bad_alloc&) {
+      log_.warning("remote cache {}: no memory to publish", remote_->base_url());
+    }
+    lock.lock();
+    is_sending_ = false;
+    changed_.notify_all();
+  }
+}
+
+void RemoteTier::send(const Job& job) {
+  const Deadline deadline = remote_->deadline_in(remote_->options().budget_ms);
+  const std::string name = plan_name(job.plan);
+  const auto ended = [this] {
+    const std::lock_guard lock(mutex_);
+    return ends_;
+  };
+  if (job.not_there.empty() && job.plan.size() > 1) {
+    const Result<Manifest> there = remote_->read_manifest(name, deadline);
+    if (there && there->files.size() == job.plan.size()) return;  // nothing is new
+  }
+  std::set<std::string> lacking;
+  for (const EntryId& id : job.not_there) lacking.insert(manifest_path(id));
+  std::vector<std::optional<ManifestFile>> sent(job.plan.size());
+  parallel_each(job.plan.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
+    if (ended()) return;
+    const Result<FoundEntry> found = local_.look(job.plan[i]);
+    if (!found) return;  // another name of the kernel was built, or it could not be
+    const bool skip_if_there = !lacking.contains(manifest_path(job.plan[i]));
+    Result<ManifestFile> file = remote_->publish(found->entry, skip_if_there, deadline);
+    if (file) sent[i] = std::move(file).value();
+  });
+  Manifest all;
+  for (std::optional<ManifestFile>& file : sent) {
+    if (file) all.files.push_back(std::move(*file));
+  }
+  if (job.plan.size() < 2 || all.files.size() != job.plan.size()) return;
+  if (const Status written = remote_->write_manifest(name, all, deadline); !written) {
+    log_.warning("remote cache: {}", written.message());
+  }
+}
+
+}  // namespace gemvjit

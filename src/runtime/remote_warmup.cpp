@@ -1,0 +1,34 @@
+#include "src/runtime/remote_warmup.h"
+
+namespace gemvjit {
+namespace {
+
+// The lock of a plan: named as that of a kernel, by a digest that no kernel has.
+EntryId lock_of(const std::vector<EntryId>& plan) {
+  EntryId lock{plan.front().key, {}};
+  (void)from_hex(plan_name(plan), lock.digest);
+  return lock;
+}
+
+}  // namespace
+
+RemoteWarmup::RemoteWarmup(Context& context, const WorkPlan& plan, const std::function<bool()>& stop)
+    : context_(context) {
+  RemoteTier* const remote = context.remote();
+  if (remote == nullptr) return;
+  for (const WorkItem& item : plan.items) {
+    if (const Result<Recipe> recipe = specialize(item.key())) plan_.push_back(recipe->id());
+  }
+  std::vector<EntryId> wanted = remote->missing(plan_);
+  if (wanted.empty()) return;
+  const Turn turn = context.build_locks().acquire(lock_of(plan_), stop);
+  if (turn.waited) wanted = remote->missing(wanted);
+  not_there_ = remote->fetch(wanted, plan_, stop);
+  if (turn.lock) turn.lock->finish();
+}
+
+void RemoteWarmup::publish() {
+  if (RemoteTier* const remote = context_.remote()) remote->publish(plan_, not_there_);
+}
+
+}  // namespace gemvjit

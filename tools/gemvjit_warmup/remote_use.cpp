@@ -1,0 +1,68 @@
+#include "tools/gemvjit_warmup/remote_use.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "src/runtime/options.h"
+#include "tools/cache_view/tool_settings.h"
+#include "tools/common/output.h"
+#include "tools/gemvjit_warmup/kernel_calls.h"
+
+namespace gemvjit::tools {
+namespace {
+
+constexpr std::int32_t flush_ms = 30'000;
+
+bool has_remote() {
+  const Result<RemoteOptions> remote = resolve_remote_options(tool_environment());
+  return remote && remote->is_set();
+}
+
+// What cannot be compiled any more is fetched, or fails without a word.
+void warm_without_compiling(gemvjit_context* context, const ProblemList& list) {
+  gemvjit_warmup_options warmup{};
+  warmup.struct_size = sizeof warmup;
+  warmup.level = GEMVJIT_LEVEL_COMPILED;
+  (void)warm_kernels(context, list, warmup);
+}
+
+}  // namespace
+
+void name_remote(const WarmupOptions& options) {
+  if (!options.remote.empty()) ::setenv(option_row("remote").variable, options.remote.c_str(), 1);
+  if (options.remote_write) ::setenv(option_row("remote_write").variable, "1", 1);
+}
+
+void fetch_for_workers(gemvjit_context* context, const ProblemList& list) {
+  if (!has_remote()) return;
+  (void)gemvjit_seal(context);
+  warm_without_compiling(context, list);
+  ::setenv(option_row("remote").variable, no_remote, 1);
+}
+
+void publish_for_workers(gemvjit_context* context, const ProblemList& list) {
+  if (has_remote()) warm_without_compiling(context, list);
+}
+
+ExitCode finish_remote(gemvjit_context* context, const WarmupOptions& options, ExitCode code) {
+  const gemvjit_status flushed = gemvjit_flush(context, flush_ms);
+  if (flushed != GEMVJIT_OK) complain(gemvjit_last_error());
+  if (!options.remote_required || code != exit_done) return code;
+  if (!has_remote()) {
+    complain("--remote-required: no remote cache is named, by --remote, GEMVJIT_REMOTE or a configuration file");
+    return exit_remote_failed;
+  }
+  gemvjit_stats_data stats{};
+  stats.struct_size = sizeof stats;
+  (void)gemvjit_stats(context, &stats);
+  if (flushed == GEMVJIT_OK && stats.remote_failures == 0 && stats.remote_upload_failures == 0) return code;
+  complain(
+      fmt::format("--remote-required: the remote cache failed: {} kernels could not be asked for, {} could not be "
+                  "published",
+                  stats.remote_failures, stats.remote_upload_failures));
+  return exit_remote_failed;
+}
+
+}  // namespace gemvjit::tools

@@ -1,0 +1,24 @@
+// What gemvjit-warmup does about the remote cache: the library fetches and publishes by itself; here is what the
+// command line says of it, and what becomes of the exit code.
+#pragma once
+
+#include "gemvjit/gemvjit.h"
+#include "tools/common/exit_codes.h"
+#include "tools/gemvjit_warmup/problem_list.h"
+#include "tools/gemvjit_warmup/warmup_options.h"
+
+namespace gemvjit::tools {
+
+// Puts --remote and --remote-write into the environment, from which the library takes them. Before any thread.
+void name_remote(const WarmupOptions& options);
+
+// Of an isolated run, whose workers are told of no remote cache: this process fetches before them, and publishes what
+// is in the cache after them. `context` is of no use for compiling any more.
+void fetch_for_workers(gemvjit_context* context, const ProblemList& list);
+void publish_for_workers(gemvjit_context* context, const ProblemList& list);
+
+// Waits for what is published. exit_remote_failed, with why on stderr, where the remote cache had to be of use
+// (--remote-required) and was not; else `code`.
+ExitCode finish_remote(gemvjit_context* context, const WarmupOptions& options, ExitCode code);
+
+}  // namespace gemvjit::tools

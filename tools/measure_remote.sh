@@ -74,8 +74,7 @@ url=$(cat "$folder/url")
 for distance in 0 1 10; do
   background "port$distance" python3 "$servers/delay_proxy.py" "$(expr "$url" : '.*:\([0-9]*\)/')" "$distance"
 done
-GEMVJIT_CACHE_DIR=$publisher $warmup > /dev/null
-GEMVJIT_CACHE_DIR=$publisher GEMVJIT_REMOTE_WRITE=1 "$bin/gemvjit-cache" push --remote "$url" --plan "$plan" > /dev/null
+GEMVJIT_CACHE_DIR=$publisher $warmup --remote "$url" --remote-write --remote-required > /dev/null
 GEMVJIT_CACHE_DIR=$publisher "$bin/gemvjit-cache" export "$folder/kernels.gjb" > /dev/null
 
 echo "$keys keys, $(du -sb "$publisher/v1/$arch" | cut -f1) bytes of entries, $arch, -j $jobs; $(uname -m), $(nproc) cores," \

@@ -72,13 +72,13 @@ def flipped(handler, _):
 
 
 def other(handler, _):
-    """The whole and sound bytes of another entry or manifest."""
+    """The whole and sound bytes of another entry, or of the manifest of another kernel (the shortest: not a plan's)."""
     handler.read_body()
-    kind = handler.kind()
-    names = sorted(name for name in handler.server.owner.store.names() if f"/{kind}/" in name and name != handler.path)
-    if not names:
+    store, kind = handler.server.owner.store, handler.kind()
+    bodies = [store.get(name) for name in sorted(store.names()) if f"/{kind}/" in name and name != handler.path]
+    if not bodies:
         return handler.answer(404, b"")
-    return handler.answer(200, handler.server.owner.store.get(names[0]))
+    return handler.answer(200, min(bodies, key=len))
 
 
 def swapped(handler, _):
@@ -174,13 +174,16 @@ def late(handler, argument):
 
 
 def status(handler, argument):
+    """That status; behind a colon, how many bytes long the page is that explains it."""
     handler.read_body()
+    argument, _, length = argument.partition(":")
     if argument in ("204", "304"):  # these have no body
         head(handler, int(argument), None)
         return True
     reason = http.client.responses.get(int(argument), "Odd").encode()
     more = [("WWW-Authenticate", 'Basic realm="cache"')] if argument == "401" else []
-    return handler.answer(int(argument), reason + b" said the test server\n", *more)
+    page = reason + b" said the test server\n"
+    return handler.answer(int(argument), page.ljust(int(length or 0)), *more)
 
 
 ACTIONS = {"slow": slow, "hang": hang, "truncated": truncated, "flipped": flipped, "other": other, "swapped": swapped,
@@ -192,7 +195,7 @@ def find(name):
     """The action of that name and its argument, or None for "ok". ValueError if there is no such action."""
     if name == "ok":
         return None
-    if name.isdigit() and len(name) == 3:
+    if name[:3].isdigit() and name[3:4] in ("", ":"):
         return status, name
     action, _, argument = name.partition(":")
     if action not in ACTIONS:

@@ -20,7 +20,7 @@ What to do wrong is told by class of request, which is get-cas, get-ac, put-cas,
     POST /_control {}                                                 all is well again
     GET /_log, POST /_clear (the log), GET /_stored (the paths)
 
-The faults are those of fault_actions.py, or a status such as 500. /_redirected/PATH serves as PATH, where redirects lead.
+The faults are those of fault_actions.py, or a status such as 500 (500:9999: with so long a page). /_redirected/PATH serves as PATH, where redirects lead.
 """
 
 import argparse
@@ -224,7 +224,9 @@ class Listener(ThreadingHTTPServer):
             pass
 
     def handle_error(self, request, client_address):
-        self.owner.broken.append(repr(sys.exc_info()[1]))
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):  # a client that goes away is no fault of this server
+            self.owner.broken.append(repr(error))
 
 
 class FaultServer:

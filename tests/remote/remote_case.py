@@ -119,7 +119,7 @@ class RemoteCase(unittest.TestCase):
 
     def publish(self, environment):
         """Has a node write all kernels to the remote of that environment."""
-        done = self.copy_of_published("publisher-of-all", environment).run("gemvjit-cache", "push")
+        done = self.copy_of_published("publisher-of-all", environment).warmup("--remote-write", "--remote-required")
         self.assertEqual(done.code, 0, done)
 
     def assert_all_downloaded(self, done, node, compiled=0):

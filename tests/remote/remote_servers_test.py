@@ -62,7 +62,7 @@ class Nginx(RemoteCase):
 
     def test_connections_are_kept(self):
         server = self.serving()
-        self.publish({"GEMVJIT_REMOTE": server.url(), "GEMVJIT_REMOTE_WRITE": "1"})
+        self.publish({"GEMVJIT_REMOTE": server.url()})
         before = {line["connection"] for line in server.requests()}
         node = self.node("node", {"GEMVJIT_REMOTE": server.url()})
         self.assert_all_downloaded(node.warmup(), node)
@@ -79,7 +79,7 @@ class Nginx(RemoteCase):
 
     def test_a_server_that_takes_nothing_still_gives(self):
         server = self.serving()
-        self.publish({"GEMVJIT_REMOTE": server.url(), "GEMVJIT_REMOTE_WRITE": "1"})
+        self.publish({"GEMVJIT_REMOTE": server.url()})
         reader = self.node("reader", {"GEMVJIT_REMOTE": server.url("ro")})
         self.assert_all_downloaded(reader.warmup("--remote-write"), reader)
         for more, code in (([], 0), (["--remote-required"], EXIT_REMOTE)):
@@ -120,13 +120,12 @@ class Nginx(RemoteCase):
         key.chmod(0o600)
         remote = {"GEMVJIT_REMOTE": server.url(), "GEMVJIT_CACHE_SIGNATURES": "all",
                   "GEMVJIT_CACHE_TRUST_DIR": str(trusted)}
-        self.publish({"GEMVJIT_REMOTE": server.url(), "GEMVJIT_REMOTE_WRITE": "1"})
+        self.publish({"GEMVJIT_REMOTE": server.url()})
         # Unsigned ones are no use to this node; it makes its own, signed.
         strict = self.node("strict", remote | {"GEMVJIT_CACHE_SIGNING_KEY": str(key)})
-        done = strict.warmup(shapes=SHAPES[:1])
+        done = strict.warmup("--remote-write", shapes=SHAPES[:1])
         self.assertEqual((done.code, done.compiled), (0, 1), done)
         # Signed ones are, to a node that can only check them.
-        self.assertEqual(strict.run("gemvjit-cache", "push", GEMVJIT_REMOTE_WRITE="1").code, 0)
         node = self.node("node", remote)
         done = node.warmup(shapes=SHAPES[:1])
         self.assertEqual((done.code, done.compiled), (0, 0), done)
@@ -134,7 +133,7 @@ class Nginx(RemoteCase):
 
     def test_credentials(self):
         server = self.serving()
-        self.publish({"GEMVJIT_REMOTE": server.url(), "GEMVJIT_REMOTE_WRITE": "1"})
+        self.publish({"GEMVJIT_REMOTE": server.url()})
         self.folder.joinpath("token").write_text(server.token + "\n")
         self.folder.joinpath("netrc").write_text(
             f"machine 127.0.0.1 login {server.user} password {server.password}\n")
@@ -187,7 +186,7 @@ class S3(RemoteCase):
         """Control: the server computes the signature."""
         remote = self.server.environment()
         remote["GEMVJIT_REMOTE"] += "/test2"
-        self.publish(remote | {"GEMVJIT_REMOTE_WRITE": "1"})
+        self.publish(remote)
         node = self.node("right", remote)
         self.assert_all_downloaded(node.warmup("--remote-required"), node)
         session = self.server.environment(session=True) | {"GEMVJIT_REMOTE": remote["GEMVJIT_REMOTE"]}
@@ -260,9 +259,9 @@ class Hosts(RemoteCase):
         self.assertLess(done.seconds, 15)
 
     def publish_from_here(self, server):
-        publisher = self.copy_of_published("publisher", {"GEMVJIT_REMOTE": server.url, "GEMVJIT_REMOTE_WRITE": "1"})
+        publisher = self.copy_of_published("publisher", {"GEMVJIT_REMOTE": server.url})
         publisher.prefix = self.here
-        done = publisher.run("gemvjit-cache", "push")
+        done = publisher.warmup("--remote-write", "--remote-required")
         self.assertEqual(done.code, 0, done)
 
 

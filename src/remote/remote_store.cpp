@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace gemvjit {
 namespace {
@@ -169,6 +170,19 @@ Status RemoteStore::ping(Deadline deadline) {
   const Result<HttpResponse> response =
       ask(HttpMethod::head, "/ac/" + set_name("gemvjit-cache doctor"), nullptr, manifest_size_limit, deadline);
   return response || response.status().code() == StatusCode::not_found ? Status::ok() : response.status();
+}
+
+Status RemoteStore::try_write(Deadline deadline) {
+  constexpr std::string_view text = "gemvjit-cache doctor\n";
+  const Bytes bytes(text.begin(), text.end());
+  const ManifestFile file{"doctor", Sha256::of(bytes.data(), bytes.size()), bytes.size()};
+  const std::string path = "/cas/" + to_hex(file.sha256), name = set_name("gemvjit-cache doctor");
+  GEMVJIT_TRY(ask(HttpMethod::put, path, &bytes, manifest_size_limit, deadline).status());
+  GEMVJIT_TRY(write_manifest(name, {{file}}, deadline));
+  GEMVJIT_TRY_ASSIGN(const Manifest manifest, read_manifest(name, deadline));
+  GEMVJIT_TRY_ASSIGN(const HttpResponse payload, ask(HttpMethod::get, path, nullptr, bytes.size(), deadline));
+  if (manifest.files == std::vector{file} && payload.body == bytes) return Status::ok();
+  return {StatusCode::entry_damaged, fmt::format("{} gives back other bytes than it was given", base_)};
 }
 
 std::optional<Entry> RemoteStore::get(const EntryId& id) {

@@ -65,6 +65,9 @@ class RemoteStore final : public CubinStore {
   Status write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline);
   // One request that answers whether the server is there and takes us: ok also where it has nothing.
   Status ping(Deadline deadline);
+  // Puts a payload and a manifest that no kernel has, always the same, and reads them back. Also where the options do
+  // not ask for writing.
+  Status try_write(Deadline deadline);
 
   const RemoteOptions& options() const { return options_; }
   const std::string& base_url() const { return base_; }

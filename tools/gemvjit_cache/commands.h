@@ -31,6 +31,8 @@ struct CacheArguments {
   std::vector<std::string> targets;    // gc, export: what `arch` stands for; empty: all
   bool silu = false, bf16 = false;     // explain of a shape
   bool no_pdl = false, tuned_only = false;  // explain of a shape
+  std::string remote, set, plan;            // push, pull
+  bool force = false;                       // push
   std::string cubin;                        // disasm: where to write the cubin instead
 };
 
@@ -43,6 +45,8 @@ ExitCode collect_entries(const CacheArguments& arguments);
 ExitCode show_path(const CacheArguments& arguments);
 ExitCode export_entries(const CacheArguments& arguments);
 ExitCode import_entries(const CacheArguments& arguments);
+ExitCode push_entries(const CacheArguments& arguments);
+ExitCode pull_entries(const CacheArguments& arguments);
 ExitCode sign_entries(const CacheArguments& arguments);
 ExitCode explain_key(const CacheArguments& arguments);
 ExitCode explain_shape(const CacheArguments& arguments);

@@ -27,6 +27,7 @@
 #include "tools/gemvjit_cache/doctor_locks.h"
 #include "tools/gemvjit_cache/doctor_policy.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/remote_access.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
@@ -222,7 +223,7 @@ bool can_launch(const ordered_json& driver) {
 // none, is worth a line only; what is plainly set wrong is not.
 bool usable(const ordered_json& report) {
   return (report["can_compile"] == true || report["can_launch"] == true) && report["options"]["problem"] == "" &&
-         report["tuning"]["problem"] == "" && report["cache"]["usable"] == true;
+         report["tuning"]["problem"] == "" && report["remote"]["problem"] == "" && report["cache"]["usable"] == true;
 }
 
 std::string device_text(const ordered_json& device) {
@@ -268,6 +269,7 @@ ExitCode run_doctor(const CacheArguments& arguments) {
                       {"layers", examine_layers(arguments)},
                       {"locks", examine_locks(arguments)},
                       {"signatures", examine_signatures()},
+                      {"remote", examine_remote()},
                       {"nvrtc", examine_nvrtc()},
                       {"driver", examine_driver()},
                       {"tuning", examine_tuning()}};
@@ -282,6 +284,9 @@ ExitCode run_doctor(const CacheArguments& arguments) {
     print_layers(report["layers"]);
     print_section("Locks between processes", report["locks"]);
     print_signatures(report["signatures"]);
+    if (report["remote"]["url"] != "" || report["remote"]["problem"] != "") {
+      print_section("Remote cache", report["remote"]);
+    }
     print_section("NVRTC", report["nvrtc"]);
     print_policy(report["nvrtc"]["policy"]);
     print_section("Driver", report["driver"]);

@@ -31,6 +31,10 @@ constexpr Command commands[] = {
     {"export", "write entries as a bundle (*.gjb), to be read through GEMVJIT_CACHE_RO or imported", export_entries,
      "export kernels.gjb --arch sm_90a"},
     {"import", "verify a bundle and put what is new of it into the cache", import_entries, "import kernels.gjb"},
+    {"push", "publish entries in a remote cache, perhaps as a set with a name", push_entries,
+     "push --remote https://cache.example/kernels --set 2026-11"},
+    {"pull", "fetch a set or the kernels of a plan from a remote cache", pull_entries,
+     "pull --remote https://cache.example/kernels --set 2026-11"},
     {"disasm", "the machine code of one entry, by nvdisasm or cuobjdump; or its cubin as a file", disassemble_entry,
      "disasm 3f9a2c --cubin kernel.cubin"},
     {"sign", "sign entries of the cache with a private key", sign_entries, "sign --sign-key release.key"},
@@ -52,6 +56,23 @@ constexpr const char* examples =
     "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
     "  gemvjit-cache explain 4096 14336 8 --arch hopper        # which kernel, why, and what was rejected\n"
     "  gemvjit-cache verify --deep --repair";
+
+void add_remote_arguments(CLI::App& command, bool push, CacheArguments& arguments) {
+  command.add_option("--remote", arguments.remote, "http://, https:// or s3:// address; else GEMVJIT_REMOTE")
+      ->type_name("URL");
+  CLI::Option* set =
+      command.add_option("--set", arguments.set, "name of the set, letters, digits and ._-")->type_name("NAME");
+  CLI::Option* plan =
+      command.add_option("--plan", arguments.plan, "just the kernels of a plan of gemvjit-warmup --plan-out")
+          ->type_name("FILE");
+  if (push) {
+    command.add_flag("--force", arguments.force, "also send what is there already");
+    command.add_option("--arch", arguments.arch, "only entries of this target, in any spelling (hopper, 9.0a)")
+        ->type_name("TARGET");
+  } else {
+    set->excludes(plan);
+  }
+}
 
 void add_arguments(CLI::App& command, const Command& row, CacheArguments& arguments) {
   const std::string name = row.name;
@@ -89,6 +110,7 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
         ->needs(plan);
     command.add_flag("--dry-run", arguments.dry_run, "say what would be removed");
   }
+  if (name == "push" || name == "pull") add_remote_arguments(command, name == "push", arguments);
   if (name == "explain") {
     command
         .add_option("name", arguments.selectors,
@@ -189,7 +211,9 @@ int run(int argc, char** argv) {
       complain(settings.status().message());
       return exit_usage;
     }
-    if ((command.run == collect_entries || command.run == export_entries) && !arguments.arch.empty()) {
+    const bool takes_target =
+        command.run == collect_entries || command.run == export_entries || command.run == push_entries;
+    if (takes_target && !arguments.arch.empty()) {
       std::vector<Arch> targets;
       if (const ExitCode code = read_targets(arguments.arch, targets); code != exit_done) return code;
       for (const Arch& target : targets) arguments.targets.push_back(target.text());

@@ -163,7 +163,8 @@ class StatsData(ctypes.Structure):
         "cache_writes", "cache_write_failures", "kernels_loaded", "untuned_kernels", "compile_milliseconds",
         "exact_kernels", "predicted_kernels", "nearest_kernels", "default_kernels", "build_waits",
         "build_stale_waits", "build_shared_failures", "cache_evictions", "cache_thrashed", "cache_writes_refused",
-        "cache_quarantined", "cache_determinism_alarms", "cache_unreadable", "unserved_problems", "cluster_fallbacks")]
+        "cache_quarantined", "cache_determinism_alarms", "cache_unreadable", "unserved_problems", "cluster_fallbacks",
+        "remote_hits", "remote_misses", "remote_failures", "remote_uploads", "remote_upload_failures")]
 
 
 # The header's names, for the test that compares; a struct or an enum that is in the header alone fails it.
@@ -199,6 +200,7 @@ FUNCTIONS = {
     "gemvjit_explain": (_status, (_context, _problems, c_int64, c_char_p, c_size_t, POINTER(c_size_t))),
     "gemvjit_ready": (_status, (_context, _problems, c_size_t, POINTER(c_int32))),
     "gemvjit_warmup": (_status, (_context, _problems, c_size_t, POINTER(WarmupOptions))),
+    "gemvjit_flush": (_status, (_context, c_int32)),
     "gemvjit_nvfp4_gemv": _launch,
     "gemvjit_bf16_gemv": _launch,
     "gemvjit_dequantize_rows": _launch,

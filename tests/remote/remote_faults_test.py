@@ -178,6 +178,22 @@ class Uploads(FaultCase):
         self.assertIn("500", done.err)
 
 
+    def test_pull_says_what_failed(self):
+        server = self.serving()
+        server.faults({"get-cas": "500"})
+        plan = self.folder / "plan.json"
+        self.assertEqual(self.published.warmup("--dry-run", "--plan-out", plan).code, 0)
+        for name, environment in (("server", {}), ("token", {"GEMVJIT_REMOTE_TOKEN_FILE": "/none"})):
+            node = self.node(name, {"GEMVJIT_REMOTE": server.url} | environment)
+            done = node.run("gemvjit-cache", "pull", "--plan", plan)
+            self.assertEqual(done.code, EXIT_REMOTE, done)
+            self.assertEqual(node.entries(), {})
+        server.faults({})
+        server.store.files = {name: body for name, body in self.store.items() if "/cas/" not in name}
+        done = self.node("missing", {"GEMVJIT_REMOTE": server.url}).run("gemvjit-cache", "pull", "--plan", plan)
+        self.assertEqual(done.code, 9, done)
+
+
 class Slow(FaultCase):
     """All of one test at the same time: waiting costs nothing."""
 

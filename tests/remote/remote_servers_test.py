@@ -6,6 +6,7 @@ Exits 77 (skipped, with the reason) where a server or a right is missing.
 """
 
 import hashlib
+import json
 import threading
 import time
 
@@ -109,6 +110,22 @@ class Nginx(RemoteCase):
         self.assertEqual(len(server.requests()) - before, 1 + len(SHAPES))
         done = self.node("none", remote).run("gemvjit-cache", "pull", "--set", "no-such-set")
         self.assertNotEqual(done.code, 0, done)
+
+    def test_doctor(self):
+        server = self.serving()
+        write = {"GEMVJIT_REMOTE_WRITE": "1"}
+        for name, url, environment, answers, writes in (
+                ("reads", server.url(), {}, True, None), ("writes", server.url(), write, True, True),
+                ("may not", server.url("ro"), write, True, False), ("unknown", server.url("bearer"), {}, False, None),
+                ("known", server.url("bearer"), write | {"GEMVJIT_REMOTE_TOKEN": server.token}, True, True)):
+            with self.subTest(name):
+                done = self.node(name, {"GEMVJIT_REMOTE": url} | environment).run("gemvjit-cache", "doctor", "--json")
+                told = json.loads(done.out)["remote"]
+                self.assertEqual((told["url"], told["answers"], told["writes"]), (url, answers, writes), told)
+                self.assertEqual(bool(told["problem"]), not answers or writes is False, told)
+                if answers:
+                    self.assertGreater(told["latency_ms"], 0)
+                    self.assertLess(told["latency_ms"], 1000)
 
     def test_signatures_travel_and_are_asked_for(self):
         server = self.serving()

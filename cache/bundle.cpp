@@ -33,17 +33,19 @@ Status io_failure(const char* doing, const std::string& path, int error) {
 }  // namespace
 
 Result<std::unique_ptr<Bundle>> Bundle::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) {
     if (errno == ENOENT) return Status(StatusCode::not_found, fmt::format("there is no file {}", path));
     if (errno == ELOOP) return Status(StatusCode::io_error, fmt::format("{} is a symbolic link, not followed", path));
     return io_failure("open", path, errno);
   }
-  std::unique_ptr<Bundle> bundle(new (std::nothrow) Bundle(path, fd));
-  if (bundle == nullptr) {
-    ::close(fd);
-    return Status(StatusCode::out_of_memory, fmt::format("no memory for {}", path));
-  }
+  return open(path, std::move(file));
+}
+
+Result<std::unique_ptr<Bundle>> Bundle::open(const std::string& path, Descriptor file) {
+  std::unique_ptr<Bundle> bundle(new (std::nothrow) Bundle(path, file.get()));
+  if (bundle == nullptr) return Status(StatusCode::out_of_memory, fmt::format("no memory for {}", path));
+  file.release();  // the bundle closes it
   try {
     GEMVJIT_TRY(bundle->read_index());
   } catch (const std::bad_alloc&) {

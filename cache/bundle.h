@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "src/base/descriptor.h"
 #include "src/base/files.h"
 #include "src/base/status.h"
 
@@ -55,6 +56,8 @@ class Bundle {
   // a regular file. not_found if there is none, entry_damaged for what is no whole bundle, io_error for what the system
   // refuses. Messages name the path.
   static Result<std::unique_ptr<Bundle>> open(const std::string& path);
+  // The same of a file that is open already, for reading; `path` is for messages.
+  static Result<std::unique_ptr<Bundle>> open(const std::string& path, Descriptor file);
   ~Bundle();
   Bundle(const Bundle&) = delete;
   Bundle& operator=(const Bundle&) = delete;

@@ -26,7 +26,9 @@ struct CacheArguments {
   bool prometheus = false;             // stats
   bool origin = false;                 // config
   std::string sign_key;                // export, sign
-  std::string file;                    // export, import: the bundle
+  std::string file;                    // export, import: the bundle, or an OCI image layout's folder
+  bool oci = false, replace = false;   // export
+  std::string ref;                     // export, import: a name in an OCI image layout
   std::string arch;                    // gc, export, explain: as typed
   std::vector<std::string> targets;    // gc, export: what `arch` stands for; empty: all
   bool silu = false, bf16 = false;     // explain of a shape

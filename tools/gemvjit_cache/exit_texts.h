@@ -9,8 +9,9 @@ inline constexpr ExitCodeText exit_texts[] = {
     {0, "done; doctor: kernels can be compiled or launched here"},
     {2, "a bad option, name or plan, or a digest prefix that fits several entries"},
     {4,
-     "no such entry; import: no such bundle; export, push: nothing to send; pull: no such set; explain: this version "
-     "makes no such kernel"},
+     "no such entry; import: no such bundle, or no such manifest in an OCI layout; export, push: nothing to send; "
+     "pull: "
+     "no such set; explain: this version makes no such kernel"},
     {5,
      "no cache folder, or one that --cache-dir names and is not there, or one that cannot be read; verify: none "
      "damaged, but some cannot be read; doctor: neither NVRTC nor a device, or a setting that cannot work, a cache "
@@ -19,8 +20,8 @@ inline constexpr ExitCodeText exit_texts[] = {
      "signing key that cannot be used; import: a bundle that cannot be read; stdout not written"},
     {6,
      "rm, gc: an entry could not be removed; import, pull, sign: an entry could not be written; export, disasm "
-     "--cubin: the "
-     "file could not be written, or what has its name is no regular file and is not replaced"},
+     "--cubin: the file could not be written, or what has its name is no regular file and is not replaced; export "
+     "--oci: nor the folder"},
     {7,
      "verify: a file is damaged (with --deep: or layers contradict); show, rm, explain, disasm, sign: the entry of "
      "that name is; export, sign: some were left out; import: the bundle is"},

@@ -1,4 +1,4 @@
-// gemvjit-cache export: entries of the cache folder as one bundle.
+// gemvjit-cache export: entries of the cache folder as one bundle, a file or the layer of an OCI image layout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "tools/common/printable.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
+#include "tools/gemvjit_cache/oci_layout.h"
 #include "tools/gemvjit_cache/signers.h"
 
 namespace gemvjit::tools {
@@ -95,6 +96,8 @@ ExitCode leave_out(const CacheArguments& arguments, const Verdicts& verdicts, st
   return exit_done;
 }
 
+OciTarget oci_target(const CacheArguments& arguments) { return {arguments.file, arguments.ref, arguments.replace}; }
+
 // The bundle, and where there is a key its entries too, signed by it. The entries are read and examined once more, one
 // by one: not all need fit into memory. What is of no use by then is left out as what was so from the beginning, and
 // what somebody has removed is as if it had never been there; but who named entries gets all of them or no bundle.
@@ -108,11 +111,14 @@ class Writer {
         guard_(guard_of_root(root_)) {}
 
   // The exit code, with the reason said on stderr.
-  ExitCode write(const std::vector<EntryId>& chosen, WrittenBundle& written) {
+  ExitCode write(const std::vector<EntryId>& chosen, WrittenLayout& written) {
     SignMessage sign_bundle;
     if (signatures_.has_signing_key()) sign_bundle = [&](const Bytes& message) { return sign(message); };
-    const auto made = write_bundle(
-        arguments_.file, chosen, [this](const EntryId& id) { return load(id); }, sign_bundle);
+    const WriteLayer write_one = [&](const std::string& path) {
+      return write_bundle(
+          path, chosen, [this](const EntryId& id) { return load(id); }, sign_bundle);
+    };
+    const auto made = arguments_.oci ? write_oci_layout(oci_target(arguments_), write_one) : write_file(write_one);
     if (made) {
       written = *made;
       return exit_done;
@@ -130,6 +136,11 @@ class Writer {
   }
 
  private:
+  Result<WrittenLayout> write_file(const WriteLayer& write_one) const {
+    GEMVJIT_TRY_ASSIGN(const WrittenBundle bundle, write_one(arguments_.file));
+    return WrittenLayout{bundle, arguments_.file, {}};
+  }
+
   // Ends the work with a code that is not the bundle's.
   Status end(ExitCode code, const Status& why) {
     code_ = code;
@@ -180,9 +191,46 @@ class Writer {
   ExitCode code_ = exit_done;  // of a failure that is not the bundle's
 };
 
+void tell_what_was_written(const CacheArguments& arguments, const WrittenLayout& written, const std::string& signer,
+                           const LeftOut& left_out) {
+  const WrittenBundle& bundle = written.bundle;
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  if (!arguments.json) {
+    tell("{}: {} entries, {}, {}{}\n", arguments.file, bundle.entries, human_bytes(bundle.bytes),
+         arguments.oci ? "manifest " + oci_digest(written.manifest) : "SHA-256 " + to_hex(bundle.sha256),
+         signer.empty() ? "" : ", signed by " + signer);
+    return;
+  }
+  nlohmann::ordered_json document{
+      {"bundle", written.bundle_path},   {"entries", bundle.entries},         {"bytes", bundle.bytes},
+      {"sha256", to_hex(bundle.sha256)}, {"signed_by", text_or_null(signer)}, {"left_out", left_out.all}};
+  if (arguments.oci) {
+    document["layout"] = arguments.file;
+    document["ref"] = text_or_null(arguments.ref);
+    document["manifest"] = oci_digest(written.manifest);
+  }
+  print_json(document);
+}
+
+ExitCode check_oci_options(const CacheArguments& arguments) {
+  if (!arguments.oci) return exit_done;
+  if (!arguments.ref.empty() && !is_oci_ref(arguments.ref)) {
+    complain(fmt::format("--ref {}: no name for a manifest: letters and digits, with -._:@+/ between them",
+                         printable(arguments.ref)));
+    return exit_usage;
+  }
+  const Status possible = check_oci_target(oci_target(arguments));
+  if (possible) return exit_done;
+  complain(possible.message());
+  return exit_cache_not_writable;
+}
+
 }  // namespace
 
 ExitCode export_entries(const CacheArguments& arguments) {
+  if (const ExitCode code = check_oci_options(arguments); code != exit_done) return code;
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
   std::shared_ptr<const Signatures> signatures;
@@ -201,21 +249,10 @@ ExitCode export_entries(const CacheArguments& arguments) {
   if (const ExitCode code = choose_entries(arguments, entries, chosen); code != exit_done) {
     return code == exit_nothing_found && !left_out.all.empty() ? left_out.code() : code;
   }
-  WrittenBundle written;
+  WrittenLayout written;
   Writer writer(arguments, folder.path, *signatures, left_out);
   if (const ExitCode code = writer.write(chosen, written); code != exit_done) return code;
-  const std::string signer = signatures->signing_key_id();
-  if (arguments.json) {
-    print_json({{"bundle", arguments.file},
-                {"entries", written.entries},
-                {"bytes", written.bytes},
-                {"sha256", to_hex(written.sha256)},
-                {"signed_by", signer.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(signer)},
-                {"left_out", left_out.all}});
-  } else {
-    tell("{}: {} entries, {}, SHA-256 {}{}\n", arguments.file, written.entries, human_bytes(written.bytes),
-         to_hex(written.sha256), signer.empty() ? "" : ", signed by " + signer);
-  }
+  tell_what_was_written(arguments, written, signatures->signing_key_id(), left_out);
   return left_out.code();
 }
 

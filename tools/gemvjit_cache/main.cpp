@@ -53,6 +53,7 @@ constexpr const char* examples =
     "  gemvjit-cache export kernels.gjb --arch sm_90a          # what an image is to bring\n"
     "  GEMVJIT_CACHE_RO=/opt/kernels.gjb gemvjit-cache doctor  # what a process there would find\n"
     "  gemvjit-cache import kernels.gjb                        # the same into a cache of one's own\n"
+    "  gemvjit-cache export --oci kernels --ref 1.0            # for a registry; import takes the folder again\n"
     "  gemvjit-cache explain n4096-k4096-nt1-f0000410208848021-sm_90a\n"
     "  gemvjit-cache explain 4096 14336 8 --arch hopper        # which kernel, why, and what was rejected\n"
     "  gemvjit-cache verify --deep --repair";
@@ -137,8 +138,24 @@ void add_arguments(CLI::App& command, const Command& row, CacheArguments& argume
         ->check(file_to_write());
   }
   if (name == "export" || name == "import") {
-    CLI::Option* file = command.add_option("file", arguments.file, "the bundle, *.gjb")->type_name("FILE")->required();
-    if (name == "export") file->check(file_to_write());
+    CLI::Option* file = command
+                            .add_option("file", arguments.file,
+                                        name == "export" ? "the bundle, *.gjb; with --oci the folder to make"
+                                                         : "the bundle, *.gjb, or the folder of an OCI image layout")
+                            ->type_name("FILE")
+                            ->required();
+    CLI::Option* ref =
+        command
+            .add_option("--ref", arguments.ref, "which manifest of an OCI image layout, by its name or as sha256:...")
+            ->type_name("NAME");
+    if (name == "export") {
+      file->check(file_to_write());
+      CLI::Option* oci = command.add_flag("--oci", arguments.oci,
+                                          "an OCI image layout instead, a folder that skopeo, oras and cosign take");
+      ref->needs(oci)->description("what the manifest in the OCI image layout is called");
+      command.add_flag("--replace", arguments.replace, "also over an OCI image layout that an export has made")
+          ->needs(oci);
+    }
   }
   if (name == "export") {
     command.add_option("names", arguments.selectors, "keys, or the first digits of digests; all entries without one")

@@ -56,6 +56,13 @@ class Nginx(RemoteCase):
         self.assertEqual((done.code, done.compiled), (0, 0), done)
         self.assertEqual(second.entries(), first.entries(), "byte-identical")
 
+        isolated = self.node("isolated", remote)
+        done = isolated.warmup("--isolate")
+        self.assertEqual((done.code, done.compiled), (0, 0), done)
+        self.assertEqual(isolated.entries(), first.entries())
+        done = self.node("told otherwise", remote).warmup("--remote", "none", shapes=SHAPES[:1])
+        self.assertEqual((done.code, done.compiled), (0, 1), done)
+
         # Who has all asks for nothing.
         before = len(server.requests())
         self.assertEqual(second.warmup().code, 0)

@@ -155,7 +155,7 @@ class Uploads(FaultCase):
 
     def test_broken_uploads(self):
         for kind in ("put-cas", "put-ac"):
-            for fault in ("500", "401", "403", "404", "413", "reset", "half-upload", "garbage"):
+            for fault in ("500", "401", "403", "404", "413", "reset", "half-upload", "garbage", "redirect:host"):
                 server = self.serving(filled=False)
                 for more, code in (([], 0), (["--remote-required"], EXIT_REMOTE)):
                     server.faults({kind: fault})

@@ -28,6 +28,20 @@ if(GEMVJIT_BUILD_TOOLS)
   endforeach()
 endif()
 
+# The remote cache, against servers: each class by itself, since they mostly wait. Skipped where its server is missing.
+if(GEMVJIT_BUILD_TOOLS)
+  foreach(case Nginx S3 Hosts)
+    string(TOLOWER remote_${case} name)
+    gemvjit_script_test(${name} remote/remote_servers_test.py ${CMAKE_BINARY_DIR}/bin ${case})
+    set_tests_properties(${name} PROPERTIES LABELS nvrtc)
+  endforeach()
+  foreach(case Faults Uploads Slow Secrets)
+    string(TOLOWER remote_${case} name)
+    gemvjit_script_test(${name} remote/remote_faults_test.py ${CMAKE_BINARY_DIR}/bin ${case})
+    set_tests_properties(${name} PROPERTIES LABELS nvrtc)
+  endforeach()
+endif()
+
 # The Python binding.
 set(python_tests ../bindings/python/tests)
 gemvjit_script_test(python_abi ${python_tests}/abi_test.py ${CMAKE_C_COMPILER} $<TARGET_FILE:gemvjit>)

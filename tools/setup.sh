@@ -24,6 +24,7 @@ MATPLOTLIB_WHEEL='matplotlib>=3.6,<4' # for tools/plot_bench.py only
 GGUF_WHEEL='gguf>=0.17,<1'            # for examples/decode/smollm2.py only
 SETUPTOOLS_WHEEL='setuptools>=70.1,<81' # for tools/build_wheel.sh only
 KUBERNETES_WHEELS=('pyyaml>=6,<7' 'kubernetes-validate>=1.30') # for the test of examples/kubernetes only
+MOTO_WHEELS=('moto[s3]>=5,<6' flask flask-cors) # for tests/remote only; moto[server] has the same and 180 MB more
 APT_PACKAGES=(ca-certificates cmake g++ libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev
   ninja-build nlohmann-json3-dev python3 python3-venv)
 
@@ -198,6 +199,14 @@ setup_newer_nvrtc() {
   rm -f "$folder.new"/nvidia/*/lib/*.alt.so*
   printf '%s\n' "$NEWER_NVRTC_WHEEL" >"$folder.new/wheel.txt"
   mv "$folder.new" "$folder"
+}
+
+# The servers that the remote cache is tested against: nginx from apt, moto (S3) into the Python environment, 107 MB.
+# test.sh asks for them; where one cannot be had, its tests are skipped, with the reason.
+setup_remote_servers() {
+  local DEPS="$GEMVJIT_ROOT/build/deps"
+  PATH="$PATH:/usr/sbin" setup_optional nginx nginx
+  setup_optional_wheels moto moto.server "${MOTO_WHEELS[@]}"
 }
 
 setup_all() {

@@ -11,6 +11,7 @@ trap 'echo "test: stopped: the step above failed" >&2' ERR
 cd "$GEMVJIT_ROOT"
 tests=build/ci
 setup_newer_nvrtc
+setup_remote_servers
 if [ "${1:-}" = --sanitized ]; then
   shift
   tools/sanitize.sh build-address

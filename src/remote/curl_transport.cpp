@@ -122,7 +122,8 @@ curl::List* CurlTransport::headers_of(const HttpRequest& request) const {
   std::vector<std::string> lines;
   if (request.method == HttpMethod::put) {
     lines.emplace_back("Content-Type: application/octet-stream");
-    lines.emplace_back("Expect:");  // no round trip before the body
+    // No round trip before the body. Not for S3: libcurl 7.88 signs this header as empty, and then does not send it.
+    if (!options_.is_s3()) lines.emplace_back("Expect:");
   }
   if (options_.is_s3()) {
     // Said here, since libcurl 7.88 signs the body's digest of uploads wrongly.
@@ -209,7 +210,10 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
     const int code = api_->easy_perform(handle);
     api_->easy_getinfo(handle, curl::info_response_code, &response.status);
-    if (code != 0) {
+    const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);
+    if (is_page) {  // what a status says counts, however much is said of it
+      response.body.clear();
+    } else if (code != 0) {
       const char* const reason = received.too_long    ? "the answer is too long"
                                  : received.no_memory ? "no memory for the answer"
                                  : error[0] != '\0'   ? error.data()

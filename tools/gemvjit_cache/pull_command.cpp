@@ -53,6 +53,7 @@ ExitCode wanted_of_plan(RemoteStore& remote, const std::string& path, std::vecto
   std::map<std::string, ManifestFile> known;
   // Where the plan has none, or it cannot be read, each kernel's own says more.
   const Result<Manifest> manifest = remote.read_manifest(plan_name(ids), no_deadline());
+  if (manifest.status().code() == StatusCode::unsupported) return complain_of_remote(manifest.status());  // cannot ask
   for (const ManifestFile& file : manifest ? manifest->files : std::vector<ManifestFile>{}) known[file.path] = file;
   for (const EntryId& id : ids) {
     const auto found = known.find(manifest_path(id));

@@ -13,7 +13,7 @@ cd "$GEMVJIT_ROOT"
 trap 'echo "sanitize: stopped: the step above failed" >&2' ERR
 
 # Rooms whose code runs on several threads.
-THREAD_TARGETS=(base_test cache_test launch_test runtime_test api_test)
+THREAD_TARGETS=(base_test cache_test remote_test launch_test runtime_test api_test)
 
 setup_clang
 setup_sanitizer_options

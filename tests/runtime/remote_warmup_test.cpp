@@ -13,16 +13,15 @@ namespace {
 
 class RemoteWarmupTest : public RuntimeTest {
  protected:
-  RemoteWarmupTest() { options.remote.url = FakeHttpServer::address; }
+  RemoteWarmupTest() {
+    options.remote.url = FakeHttpServer::address;
+    remote = [this](const RemoteOptions&) { return server.transport(); };
+  }
 
   std::unique_ptr<Context> node(const std::string& cache, bool writes = false) {
     options.cache_dir = cache.empty() ? "" : dir.path(cache);
     options.remote.write = writes;
-    Dependencies with_server = dependencies();
-    with_server.remote = [this](const RemoteOptions&) { return server.transport(); };
-    auto context = Context::create(options, with_server);
-    EXPECT_TRUE(context) << context.status().text();
-    return std::move(context).value();
+    return make();
   }
   // Warms 4096x4096 and its BF16 twin: six kernels.
   Status warm(Context& context) {

@@ -134,6 +134,7 @@ class RuntimeTest : public ::testing::Test {
       return std::unique_ptr<Compiler>(std::make_unique<FakeCompiler>(compilers));
     };
     result.store = default_dependencies().store;
+    result.remote = remote;
     result.lock_timing = timing;
     return result;
   }
@@ -186,7 +187,8 @@ class RuntimeTest : public ::testing::Test {
   std::atomic<int> driver_asked{0};
   bool no_driver = false;
   FakeCompilers compilers;
-  LockTiming timing;  // of the locks between processes
+  std::function<std::unique_ptr<HttpTransport>(const RemoteOptions&)> remote;  // empty: a remote cache is of no use
+  LockTiming timing;                                                           // of the locks between processes
   std::mutex log_mutex;
   std::vector<std::string> log;
 };

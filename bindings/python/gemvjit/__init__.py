@@ -7,7 +7,7 @@ neither a GPU nor torch. `import gemvjit.torch` adds operators for torch.compile
 docs/python.md."""
 
 from ._abi import Status
-from ._devices import seal, stats
+from ._devices import flush, seal, stats
 from ._errors import (CacheIOError, CacheNotWritable, Cancelled, CompileFailed, CudaError, EntryDamaged, Forked,
                       GemvjitError, InternalError, InvalidAlignment, InvalidArgument, InvalidShape, LibraryNotFound,
                       MNotCovered, NoCompiler, NoDriver, NotFound, NotReady, OutOfMemory, Sealed, Unsupported, Untuned)
@@ -18,7 +18,8 @@ from .formats import dequantize_nvfp4, quantize_nvfp4, swizzle_blockscale, unswi
 
 __version__ = "0.1.0"
 __all__ = ["nvfp4_gemv", "nvfp4_gemv_segments", "bf16_gemv", "dequantize_rows", "pick_nt", "tuned", "warmup", "ready",
-           "explain", "seal", "stats", "last_error", "version", "swizzle_blockscale", "unswizzle_blockscale", "quantize_nvfp4", "dequantize_nvfp4",
+           "explain", "seal", "flush", "stats", "last_error", "version", "swizzle_blockscale", "unswizzle_blockscale",
+           "quantize_nvfp4", "dequantize_nvfp4",
            "Kernel", "Status", "GemvjitError", "LibraryNotFound", "InvalidArgument", "InvalidShape",
            "InvalidAlignment", "Unsupported", "MNotCovered", "Untuned", "NotReady", "Sealed", "NoDriver",
            "NoCompiler", "CompileFailed", "CacheNotWritable", "EntryDamaged", "NotFound", "CacheIOError", "CudaError",

@@ -86,6 +86,16 @@ def seal():
             _library.check(library.gemvjit_seal(handle))
 
 
+def flush(timeout=30.0):
+    """Wait until what warmups gave to the remote cache is sent, by every context of this process, at most `timeout`
+    seconds for each. CacheIOError if some of it could not be sent, Cancelled if it is not done in time."""
+    library = _library.load()
+    with _lock:
+        handles = list(_contexts.values())
+    for handle in handles:
+        _library.check(library.gemvjit_flush(handle, max(0, int(timeout * 1000))))
+
+
 def stats(device=None):
     """The counters of the device's context since it was made, as a dict."""
     data = _abi.StatsData()

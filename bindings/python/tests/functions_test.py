@@ -215,6 +215,10 @@ class Contexts(unittest.TestCase):
         with mock.patch.object(_devices, "context_of", return_value=handle):
             self.assertEqual(gemvjit.stats()["launches"], 0)
 
+    def test_flush_has_nothing_to_wait_for_without_a_remote_cache(self):
+        self.assertIsNotNone(_devices.context(_abi.DEVICE_NONE))
+        self.assertIsNone(gemvjit.flush(0))
+
     def test_sealed_also_what_is_made_later(self):
         code = ("import gemvjit\n"
                 "gemvjit.seal()\n"

@@ -1,0 +1,138 @@
+// Where a warmup takes kernels from when there is a remote cache, and who asks that at all.
+#include "src/runtime/remote_warmup.h"
+
+#include <gtest/gtest.h>
+
+#include "src/runtime/launch_kernels.h"
+#include "src/runtime/warmup.h"
+#include "tests/runtime/runtime_fixture.h"
+#include "tests/support/fake_http_server.h"
+
+namespace gemvjit::test {
+namespace {
+
+class RemoteWarmupTest : public RuntimeTest {
+ protected:
+  RemoteWarmupTest() { options.remote.url = FakeHttpServer::address; }
+
+  std::unique_ptr<Context> node(const std::string& cache, bool writes = false) {
+    options.cache_dir = cache.empty() ? "" : dir.path(cache);
+    options.remote.write = writes;
+    Dependencies with_server = dependencies();
+    with_server.remote = [this](const RemoteOptions&) { return server.transport(); };
+    auto context = Context::create(options, with_server);
+    EXPECT_TRUE(context) << context.status().text();
+    return std::move(context).value();
+  }
+  // Warms 4096x4096 and its BF16 twin: six kernels.
+  Status warm(Context& context) {
+    const std::vector<ProblemRequest> requests = {nvfp4(4096, 4096), bf16(4096, 4096)};
+    return warm_up(context, requests, {}).overall;
+  }
+  std::size_t compiles() { return compilers.compiled().size(); }
+
+  FakeHttpServer server;
+};
+
+TEST_F(RemoteWarmupTest, OneNodeCompilesAndTheNextFetches) {
+  {
+    const auto first = node("a", true);
+    ASSERT_TRUE(warm(*first));
+    EXPECT_EQ(compiles(), 6u);
+    EXPECT_EQ(first->remote()->stats().misses, 6u);
+  }
+  server.forget();
+  const auto second = node("b");
+  ASSERT_TRUE(warm(*second));
+  EXPECT_EQ(compiles(), 6u);
+  EXPECT_EQ(second->counters().compiles.load(), 0u);
+  EXPECT_EQ(second->remote()->stats().hits, 6u);
+  EXPECT_EQ(server.count("GET /ac/"), 1u);
+  EXPECT_EQ(server.count("PUT"), 0u);
+  // What was fetched is the local cache's now: the next start asks nobody.
+  server.forget();
+  ASSERT_TRUE(warm(*node("b")));
+  EXPECT_TRUE(server.asked().empty());
+  EXPECT_EQ(compiles(), 6u);
+}
+
+TEST_F(RemoteWarmupTest, InMemoryOnlyItWorksToo) {
+  { ASSERT_TRUE(warm(*node("a", true))); }
+  const auto second = node("");
+  ASSERT_TRUE(warm(*second));
+  EXPECT_EQ(second->counters().compiles.load(), 0u);
+}
+
+TEST_F(RemoteWarmupTest, AReadOnlyLayerIsAskedBefore) {
+  { ASSERT_TRUE(warm(*node("a", true))); }
+  server.forget();
+  options.cache_ro = {dir.path("a")};
+  const auto second = node("b");
+  ASSERT_TRUE(warm(*second));
+  EXPECT_TRUE(server.asked().empty());
+  EXPECT_EQ(compiles(), 6u);
+}
+
+TEST_F(RemoteWarmupTest, WhateverFailsIsCompiledAndWarnedOfOnce) {
+  for (const auto& fault : {FakeHttpServer::no_answer(), FakeHttpServer::always(500), FakeHttpServer::always(403),
+                            FakeHttpServer::always(200)}) {  // with an empty body
+    server.set_fault(fault);
+    const std::size_t before = compiles(), warned = logged("warning: remote cache");
+    const auto context = node("cache" + std::to_string(before));
+    ASSERT_TRUE(warm(*context));
+    EXPECT_EQ(compiles(), before + 6);
+    EXPECT_EQ(context->remote()->stats().failures, 6u);
+    EXPECT_EQ(logged("warning: remote cache"), warned + 1);
+  }
+}
+
+TEST_F(RemoteWarmupTest, NodesOnlyReadUnlessTheyAreToldTo) {
+  ASSERT_TRUE(warm(*node("a")));
+  EXPECT_EQ(server.count("PUT"), 0u);
+}
+
+TEST_F(RemoteWarmupTest, ASealedContextFetchesWhatItMayNotCompile) {
+  { ASSERT_TRUE(warm(*node("a", true))); }
+  const auto second = node("b");
+  second->seal();
+  EXPECT_TRUE(warm(*second));
+  EXPECT_EQ(second->remote()->stats().hits, 6u);
+}
+
+TEST_F(RemoteWarmupTest, ALaunchAsksNobodyEvenWhereItCompiles) {
+  options.compile_on_miss = true;
+  const auto context = node("a", true);
+  const LaunchShape shape{.n = 4096, .k = 4096, .family = Family::nvfp4_gemv, .pdl_allowed = true};
+  GemvArguments arguments{};
+  arguments.m = 1;
+  const LaunchOutcome outcome = launch_gemv(*context, shape, arguments, nullptr);
+  ASSERT_EQ(outcome.code, StatusCode::ok) << outcome.detail.text();
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_TRUE(server.asked().empty());
+}
+
+TEST_F(RemoteWarmupTest, ThreadsThatWarmTheSamePlanFetchItOnce) {
+  { ASSERT_TRUE(warm(*node("a", true))); }
+  server.forget();
+  const auto one = node("b"), two = node("b");
+  std::thread other([&] { EXPECT_TRUE(warm(*one)); });
+  EXPECT_TRUE(warm(*two));
+  other.join();
+  EXPECT_EQ(compiles(), 6u);
+  EXPECT_EQ(server.count("GET /cas/"), 6u);
+}
+
+TEST_F(RemoteWarmupTest, ACancelledWarmupAsksForNoMore) {
+  { ASSERT_TRUE(warm(*node("a", true))); }
+  server.forget();
+  const volatile std::int32_t cancel = 1;
+  WarmupOptions run;
+  run.cancel = &cancel;
+  const std::vector<ProblemRequest> requests = {nvfp4(4096, 4096)};
+  const auto context = node("b");
+  EXPECT_EQ(warm_up(*context, requests, run).overall.code(), StatusCode::cancelled);
+  EXPECT_EQ(server.count("GET /cas/"), 0u);
+}
+
+}  // namespace
+}  // namespace gemvjit::test

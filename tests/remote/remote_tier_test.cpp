@@ -140,6 +140,21 @@ TEST_F(RemoteTierTest, StoppedInBetweenTheRestIsLeft) {
   EXPECT_EQ(tier->fetch(ids, ids, stop).size(), ids.size() - 3);
 }
 
+TEST_F(RemoteTierTest, TheBudgetOfAWarmupEndsTheFetching) {
+  fill_server();
+  options.connections = 1;
+  std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
+  auto store = std::make_unique<RemoteStore>(options, server.transport(), nullptr, Log::silent(), [&] { return now; });
+  RemoteTier tier(std::move(store), *local, Log::silent());
+  server.set_fault([&](const HttpRequest&) -> std::optional<Result<HttpResponse>> {
+    now += std::chrono::seconds(4);  // slow, though none is too slow
+    return std::nullopt;
+  });
+  // The plan's manifest and seven payloads within 30 s; the last of these ends after 32.
+  EXPECT_EQ(tier.fetch(ids, ids, nullptr), std::vector<EntryId>(ids.begin() + 7, ids.end()));
+  EXPECT_EQ(server.asked().size(), 8u);
+}
+
 // Holds all requests back until it is opened.
 class Gate {
  public:

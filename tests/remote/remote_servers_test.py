@@ -57,9 +57,14 @@ class Nginx(RemoteCase):
         self.assertEqual(second.entries(), first.entries(), "byte-identical")
 
         isolated = self.node("isolated", remote)
-        done = isolated.warmup("--isolate")
+        done = isolated.warmup("--isolate", "--remote-required")
         self.assertEqual((done.code, done.compiled), (0, 0), done)
         self.assertEqual(isolated.entries(), first.entries())
+        # Isolated, a node publishes as well: its workers know of no remote cache, it does.
+        empty = self.serving()
+        done = self.node("publishes isolated", {"GEMVJIT_REMOTE": empty.url()}).warmup("--isolate", "--remote-write")
+        self.assertEqual((done.code, done.compiled), (0, len(SHAPES)), done)
+        self.assertEqual(set(empty.files()), set(server.files()))
         done = self.node("told otherwise", remote).warmup("--remote", "none", shapes=SHAPES[:1])
         self.assertEqual((done.code, done.compiled), (0, 1), done)
 

@@ -39,7 +39,15 @@ void fetch_for_workers(gemvjit_context* context, const ProblemList& list) {
   if (!has_remote()) return;
   (void)gemvjit_seal(context);
   warm_without_compiling(context, list);
-  ::setenv(option_row("remote").variable, no_remote, 1);
+}
+
+NoRemoteForWorkers::NoRemoteForWorkers()
+    : variable_(option_row("remote").variable), before_(tool_environment()(variable_)) {
+  ::setenv(variable_, no_remote, 1);
+}
+
+NoRemoteForWorkers::~NoRemoteForWorkers() {
+  before_ ? ::setenv(variable_, before_->c_str(), 1) : ::unsetenv(variable_);
 }
 
 void publish_for_workers(gemvjit_context* context, const ProblemList& list) {

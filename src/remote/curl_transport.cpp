@@ -242,9 +242,11 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     if (is_page) {  // what a status says counts, however much is said of it
       response.body.clear();
     } else if (code != 0) {
+      // A text with "@" is of a proxy's address as the variables have it, perhaps with a password.
+      const bool is_telling = error[0] != '\0' && std::strchr(error.data(), '@') == nullptr;
       const char* const reason = received.too_long    ? "the answer is too long"
                                  : received.no_memory ? "no memory for the answer"
-                                 : error[0] != '\0'   ? error.data()
+                                 : is_telling         ? error.data()
                                                       : api_->easy_strerror(code);
       status = {StatusCode::io_error, fmt::format("{} {}: {}", http_method_name(request.method), request.url, reason)};
     }

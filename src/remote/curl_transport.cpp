@@ -197,6 +197,9 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
                   number(curl::TCP_KEEPALIVE, 1) && number(curl::CONNECTTIMEOUT_MS, options_.connect_ms) &&
                   number(curl::TIMEOUT_MS, std::max(1, request.timeout_ms)) &&
                   number(curl::PROTOCOLS, curl::protocol_http | curl::protocol_https);
+  // Else a request whose time is up waits for the thread that asks for the host's address, which may take half a minute
+  // where no name server answers. Libraries before 7.87 do not know it, and do wait.
+  (void)number(curl::QUICK_EXIT, 1);
   switch (request.method) {
     case HttpMethod::get:
     case HttpMethod::head: {

@@ -124,7 +124,7 @@ void RemoteTier::publish(std::vector<EntryId> plan, std::vector<EntryId> not_the
     if (!sender_.joinable()) {
       try {
         sender_ = std::thread([this] { run(); });
-      } catch (const std::system_error& error) {
+      } catch (const std::exception& error) {  // else flush() would wait for what nobody sends
         unsent_ += jobs_.back().plan.size();
         jobs_.clear();
         log_.warning("remote cache {}: nothing is published: {}", remote_->base_url(), error.what());

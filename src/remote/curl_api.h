@@ -10,8 +10,8 @@
 
 namespace gemvjit {
 
-// Of curl_easy_setopt: X(name, number). 1 to 9999 take a long, 10000 and above a pointer, 20000 a function, 30000 a
-// 64-bit offset.
+// Of curl_easy_setopt: X(name, number). All are in oldest_version but QUICK_EXIT, of 7.87. 1 to 9999 take a long, 10000
+// and above a pointer, 20000 a function, 30000 a 64-bit offset.
 #define GEMVJIT_CURL_OPTIONS(X) \
   X(TIMEOUT_MS, 155)            \
   X(CONNECTTIMEOUT_MS, 156)     \
@@ -25,6 +25,7 @@ namespace gemvjit {
   X(PROTOCOLS, 181)             \
   X(REDIR_PROTOCOLS, 182)       \
   X(TCP_KEEPALIVE, 213)         \
+  X(QUICK_EXIT, 322)            \
   X(URL, 10002)                 \
   X(WRITEDATA, 10001)           \
   X(ERRORBUFFER, 10010)         \

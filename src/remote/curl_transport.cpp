@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "src/base/sha256.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr long most_redirects = 3;
 constexpr std::size_t token_file_limit = 64u << 10;
+constexpr std::size_t key_file_limit = 1u << 20;
 
 // What a write callback fills: nothing is thrown through libcurl.
 struct Received {
@@ -45,6 +48,12 @@ std::string trimmed(const Bytes& bytes) {
   return text.erase(0, std::min(text.find_first_not_of(blank), text.size()));
 }
 
+struct FreeList {
+  const curl::Api* api;
+  void operator()(curl::List* list) const { api->slist_free_all(list); }
+};
+using HeaderList = std::unique_ptr<curl::List, FreeList>;
+
 class CurlTransport final : public HttpTransport {
  public:
   explicit CurlTransport(RemoteOptions options) : options_(std::move(options)) {}
@@ -57,11 +66,12 @@ class CurlTransport final : public HttpTransport {
  private:
   Status open();
   Status read_token();
+  Status check_keys() const;
   curl::Handle* take();
   void give_back(curl::Handle* handle);
   Status set_up(curl::Handle* handle, const HttpRequest& request, curl::List* headers) const;
   Status set_identity(curl::Handle* handle) const;
-  curl::List* headers_of(const HttpRequest& request) const;
+  Result<HeaderList> headers_of(const HttpRequest& request) const;
 
   const RemoteOptions options_;
   std::once_flag once_;
@@ -83,12 +93,25 @@ Status CurlTransport::read_token() {
   return Status::ok();
 }
 
+// OpenSSL would ask the terminal for the password of such a key, and wait for as long as that takes.
+Status CurlTransport::check_keys() const {
+  for (const std::string& path : {options_.cert, options_.key}) {
+    const Result<Bytes> bytes = path.empty() ? Result<Bytes>(Bytes()) : read_file(path, key_file_limit);
+    if (!bytes) continue;  // libcurl says what it makes of the name
+    const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    if (text.find("BEGIN ENCRYPTED PRIVATE KEY") == text.npos && text.find("4,ENCRYPTED") == text.npos) continue;
+    return {StatusCode::unsupported, fmt::format("{}: a key with a password, which there is nobody to give", path)};
+  }
+  return Status::ok();
+}
+
 Status CurlTransport::open() {
   if (options_.is_s3() && (options_.s3_access_key.empty() || options_.s3_secret_key.empty())) {
     return {StatusCode::unsupported,
             "the remote cache is an s3:// address, and AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set"};
   }
   GEMVJIT_TRY(read_token());
+  GEMVJIT_TRY(check_keys());
   const bool one_line =
       std::all_of(token_.begin(), token_.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
   if (!one_line) return {StatusCode::unsupported, "the token of the remote cache is not one line of text"};
@@ -118,7 +141,7 @@ void CurlTransport::give_back(curl::Handle* handle) {
   }
 }
 
-curl::List* CurlTransport::headers_of(const HttpRequest& request) const {
+Result<HeaderList> CurlTransport::headers_of(const HttpRequest& request) const {
   std::vector<std::string> lines;
   if (request.method == HttpMethod::put) {
     lines.emplace_back("Content-Type: application/octet-stream");
@@ -132,11 +155,12 @@ curl::List* CurlTransport::headers_of(const HttpRequest& request) const {
     lines.push_back("x-amz-content-sha256: " + to_hex(Sha256::of(body.data(), body.size())));
     if (!options_.s3_session_token.empty()) lines.push_back("x-amz-security-token: " + options_.s3_session_token);
   }
-  curl::List* list = nullptr;
+  HeaderList list(nullptr, FreeList{api_.get()});
   for (const std::string& line : lines) {
-    curl::List* const longer = api_->slist_append(list, line.c_str());
-    if (longer == nullptr) continue;  // no memory: the request fails, as it lacks a header
-    list = longer;
+    curl::List* const longer = api_->slist_append(list.get(), line.c_str());
+    if (longer == nullptr) return Status(StatusCode::out_of_memory, "libcurl has no memory for a header");
+    (void)list.release();  // the same list, or its first line
+    list.reset(longer);
   }
   return list;
 }
@@ -173,13 +197,18 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
                   number(curl::TCP_KEEPALIVE, 1) && number(curl::CONNECTTIMEOUT_MS, options_.connect_ms) &&
                   number(curl::TIMEOUT_MS, std::max(1, request.timeout_ms)) &&
                   number(curl::PROTOCOLS, curl::protocol_http | curl::protocol_https);
+  // Else a request whose time is up waits for the thread that asks for the host's address, which may take half a minute
+  // where no name server answers. Libraries before 7.87 do not know it, and do wait.
+  (void)number(curl::QUICK_EXIT, 1);
   switch (request.method) {
     case HttpMethod::get:
     case HttpMethod::head: {
       const bool encrypted = request.url.starts_with("https:");
-      // Not for S3: a signature is of one host, and libcurl would take the session's token along.
+      // Not for S3: a signature is of one host, and libcurl would take the session's token along. Not with a client's
+      // certificate, which it would show to the other host, too.
+      const bool follows = !options_.is_s3() && options_.cert.empty();
       accepted = accepted && number(request.method == HttpMethod::get ? curl::HTTPGET : curl::NOBODY, 1) &&
-                 number(curl::FOLLOWLOCATION, options_.is_s3() ? 0 : 1) && number(curl::MAXREDIRS, most_redirects) &&
+                 number(curl::FOLLOWLOCATION, follows ? 1 : 0) && number(curl::MAXREDIRS, most_redirects) &&
                  number(curl::REDIR_PROTOCOLS, curl::protocol_https | (encrypted ? 0 : curl::protocol_http));
       break;
     }
@@ -197,13 +226,15 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
 Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
   std::call_once(once_, [this] { opened_ = open(); });
   GEMVJIT_TRY(opened_);
-  curl::Handle* const handle = take();
-  curl::List* const headers = headers_of(request);
+  GEMVJIT_TRY_ASSIGN(const HeaderList headers, headers_of(request));
+  const auto give = [this](curl::Handle* taken) { give_back(taken); };
+  const std::unique_ptr<curl::Handle, decltype(give)> taken(take(), give);  // before the headers go
+  curl::Handle* const handle = taken.get();
   HttpResponse response;
   Received received{&response.body, request.body_limit};
   std::array<char, curl::error_size> error{};
   Status status = handle == nullptr ? Status(StatusCode::out_of_memory, "libcurl has no memory for a connection")
-                                    : set_up(handle, request, headers);
+                                    : set_up(handle, request, headers.get());
   if (status) {
     api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
     api_->easy_setopt(handle, curl::WRITEDATA, &received);
@@ -214,15 +245,15 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     if (is_page) {  // what a status says counts, however much is said of it
       response.body.clear();
     } else if (code != 0) {
+      // A text with "@" is of a proxy's address as the variables have it, perhaps with a password.
+      const bool is_telling = error[0] != '\0' && std::strchr(error.data(), '@') == nullptr;
       const char* const reason = received.too_long    ? "the answer is too long"
                                  : received.no_memory ? "no memory for the answer"
-                                 : error[0] != '\0'   ? error.data()
+                                 : is_telling         ? error.data()
                                                       : api_->easy_strerror(code);
       status = {StatusCode::io_error, fmt::format("{} {}: {}", http_method_name(request.method), request.url, reason)};
     }
   }
-  if (handle != nullptr) give_back(handle);
-  api_->slist_free_all(headers);
   if (!status) return status;
   return response;
 }

@@ -2,7 +2,7 @@
 //
 // libcurl is opened, and the token's file read, at the first request. Proxies are those of the environment (http_proxy,
 // https_proxy, no_proxy), which libcurl reads itself. Redirects of GET and HEAD are followed three times, never from
-// https to http; what says who this is goes to no other host than the first.
+// https to http, and not with a client's certificate; what says who this is goes to no other host than the first.
 #pragma once
 
 #include <memory>

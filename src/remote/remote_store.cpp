@@ -95,6 +95,10 @@ Result<Manifest> RemoteStore::read_manifest(const std::string& name, Deadline de
 
 Status RemoteStore::write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline) {
   const Bytes bytes = encode_manifest(manifest);
+  if (manifest.files.size() > manifest_file_limit || bytes.size() > manifest_size_limit) {
+    return {StatusCode::unsupported, fmt::format("a manifest of {} entries is more than anybody would read ({})",
+                                                 manifest.files.size(), manifest_file_limit)};
+  }
   return ask(HttpMethod::put, "/ac/" + name, &bytes, manifest_size_limit, deadline).status();
 }
 
@@ -148,9 +152,15 @@ Result<ManifestFile> RemoteStore::publish_uncounted(const Entry& entry, bool ski
   const std::string name = kernel_name(entry.id);
   if (skip_if_there) {
     const Result<Manifest> there = read_manifest(name, deadline);
-    if (there && there->files.front().path == manifest_path(entry.id)) return there->files.front();
     const StatusCode code = there.status().code();
     if (!there && code != StatusCode::not_found && code != StatusCode::entry_damaged) return there.status();
+    if (there && there->files.front().path == manifest_path(entry.id)) {
+      // Servers of files that remove what is old may have kept the one without the other.
+      const std::string path = "/cas/" + to_hex(there->files.front().sha256);
+      const Status payload = ask(HttpMethod::head, path, nullptr, manifest_size_limit, deadline).status();
+      if (payload) return there->files.front();
+      if (payload.code() != StatusCode::not_found) return payload;
+    }
   }
   const Bytes bytes = encode_entry(entry);
   const ManifestFile file{manifest_path(entry.id), Sha256::of(bytes.data(), bytes.size()), bytes.size()};

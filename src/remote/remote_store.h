@@ -2,10 +2,10 @@
 // store: "<base>/cas/<sha256>" is an entry's bytes, "<base>/ac/<name>" the manifest that names them (manifest.h).
 //
 // As a CubinStore: get() and look() ask for a kernel's manifest and then its payload; put() writes the payload first
-// and the manifest last, so that a manifest is never there without its payload, and neither if a whole one is there
-// already, but under Replace::any. What is got is used only if its digest is the manifest's, it is one whole entry
-// (entry.h), its id is the one asked for, and its signature is what Signatures::check_foreign() asks for. remove() and
-// list() are unsupported: a server of files cannot list, and what is shared is only added to.
+// and the manifest last, so that a manifest is never there without its payload, and neither if both are there already,
+// whatever the payload's bytes, but under Replace::any. What is got is used only if its digest is the manifest's, it is
+// one whole entry (entry.h), its id is the one asked for, and its signature is what Signatures::check_foreign() asks
+// for. remove() and list() are unsupported: a server of files cannot list, and what is shared is only added to.
 //
 // Each request waits at most RemoteOptions::request_ms, all of them together no longer than the deadline. A server that
 // fails some times in a row is left alone (circuit_breaker.h). Failures are io_error (the server, the network),
@@ -59,9 +59,11 @@ class RemoteStore final : public CubinStore {
 
   // The same within a deadline. `known`, if given, is where a manifest says that the payload is.
   Result<Entry> fetch(const EntryId& id, const ManifestFile* known, Deadline deadline);
-  // What the manifest under its own name holds after it; `skip_if_there`: nothing is sent where the kernel has one.
+  // What the manifest under its own name holds after it; `skip_if_there`: nothing is sent where the kernel has one and
+  // its payload.
   Result<ManifestFile> publish(const Entry& entry, bool skip_if_there, Deadline deadline);
   Result<Manifest> read_manifest(const std::string& name, Deadline deadline);
+  // unsupported for one beyond the limits that decode_manifest() has.
   Status write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline);
   // One request that answers whether the server is there and takes us: ok also where it has nothing.
   Status ping(Deadline deadline);

@@ -51,7 +51,9 @@ RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, L
 
 RemoteTier::~RemoteTier() {
   finish();
-  if (Senders* const all = senders_of_process.load(std::memory_order_acquire); all != nullptr) {
+  // What is left of a parent's is not looked at: its mutex may be locked for ever, and this tier is not in it.
+  Senders* const all = senders_of_process.load(std::memory_order_acquire);
+  if (all != nullptr && !forked_since(all->generation)) {
     const std::lock_guard lock(all->mutex);
     all->tiers.erase(this);
   }
@@ -78,9 +80,9 @@ std::vector<EntryId> RemoteTier::missing(const std::vector<EntryId>& ids) const 
 }
 
 std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const std::vector<EntryId>& plan,
-                                       const std::function<bool()>& stop) {
+                                       const std::function<bool()>& stop, std::optional<Deadline> until) {
   if (wanted.empty()) return {};
-  const Deadline deadline = remote_->deadline_in(remote_->options().budget_ms);
+  const Deadline deadline = until.value_or(remote_->deadline_in(remote_->options().budget_ms));
   std::map<std::string, ManifestFile> known;
   if (plan.size() > 1) {
     const Result<Manifest> manifest = remote_->read_manifest(plan_name(plan), deadline);
@@ -122,7 +124,7 @@ void RemoteTier::publish(std::vector<EntryId> plan, std::vector<EntryId> not_the
     if (!sender_.joinable()) {
       try {
         sender_ = std::thread([this] { run(); });
-      } catch (const std::system_error& error) {
+      } catch (const std::exception& error) {  // else flush() would wait for what nobody sends
         unsent_ += jobs_.back().plan.size();
         jobs_.clear();
         log_.warning("remote cache {}: nothing is published: {}", remote_->base_url(), error.what());

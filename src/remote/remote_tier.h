@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,9 +35,10 @@ class RemoteTier {
   // Those of `ids` that the local store lacks, as look() tells.
   std::vector<EntryId> missing(const std::vector<EntryId>& ids) const;
   // Put those of `wanted` into the local store that the remote has; `plan` are all that are asked for together. Within
-  // RemoteOptions::budget_ms; `stop` (may be empty) ends it early. Answers what was not got, in order.
+  // RemoteOptions::budget_ms, or up to `until` if one is given; `stop` (may be empty) ends it early. Answers what was
+  // not got, in order.
   std::vector<EntryId> fetch(const std::vector<EntryId>& wanted, const std::vector<EntryId>& plan,
-                             const std::function<bool()>& stop);
+                             const std::function<bool()>& stop, std::optional<Deadline> until = std::nullopt);
   // Send those of `plan` that the remote lacks, and the plan's manifest, in the background; `not_there` are known to be
   // lacking, or of no use there. Nothing where the remote is not to be written to. Beyond most_jobs plans that wait the
   // oldest is dropped and counted as failures.

@@ -21,9 +21,13 @@ RemoteWarmup::RemoteWarmup(Context& context, const WorkPlan& plan, const std::fu
   }
   std::vector<EntryId> wanted = remote->missing(plan_);
   if (wanted.empty()) return;
-  const Turn turn = context.build_locks().acquire(lock_of(plan_), stop);
+  // Waiting for another process counts, too: it may be slow for just as long, and fetched nothing.
+  const RemoteStore& store = remote->store();
+  const Deadline deadline = store.deadline_in(store.options().budget_ms);
+  const auto is_over = [&] { return (stop && stop()) || store.deadline_in(0) >= deadline; };
+  const Turn turn = context.build_locks().acquire(lock_of(plan_), is_over);
   if (turn.waited) wanted = remote->missing(wanted);
-  not_there_ = remote->fetch(wanted, plan_, stop);
+  not_there_ = remote->fetch(wanted, plan_, stop, deadline);
   if (turn.lock) turn.lock->finish();
 }
 

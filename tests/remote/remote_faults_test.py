@@ -331,6 +331,25 @@ class Secrets(FaultCase):
                 done = node.warmup("--remote-required", shapes=SHAPES[:1])
                 self.assertEqual((done.code, done.compiled), (0, 0) if opens else (EXIT_REMOTE, 1), done)
 
+    def test_a_clients_key(self):
+        """Its certificate is shown to no other server, and nobody is asked for a key's password."""
+        made = certificates.make(self.folder / "certificates")
+        if made is None:
+            self.skipTest("no openssl program")
+        keys = {f"GEMVJIT_REMOTE_{name}": str(made / file)
+                for name, file in (("CA", "ca.pem"), ("CERT", "client.pem"), ("KEY", "client.key"))}
+        server = self.serving(certificates=made, client_certificate=True)
+        server.faults({"get-ac": "redirect:port", "get-cas": "redirect:port"})
+        done = self.node("led away", {"GEMVJIT_REMOTE": server.url} | keys).warmup(shapes=SHAPES[:1])
+        self.assertEqual((done.code, done.compiled), (0, 1), done)
+        self.assertEqual({line["port"] for line in server.requests()}, {server.ports[0]})
+        certificates.openssl("pkey", "-aes256", "-passout", "pass:secret", "-in", made / "client.key", "-out",
+                             made / "locked.key")
+        locked = keys | {"GEMVJIT_REMOTE_KEY": str(made / "locked.key")}
+        done = self.node("locked", {"GEMVJIT_REMOTE": server.url} | locked).warmup(shapes=SHAPES[:1])
+        self.assertEqual((done.code, done.compiled), (0, 1), done)
+        self.assertIn("a key with a password", done.err)
+
     def test_no_redirect_leads_out_of_tls_with_a_token(self):
         made = certificates.make(self.folder / "certificates")
         if made is None:

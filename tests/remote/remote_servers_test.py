@@ -57,7 +57,7 @@ class Nginx(RemoteCase):
         self.assertEqual(second.entries(), first.entries(), "byte-identical")
 
         isolated = self.node("isolated", remote)
-        done = isolated.warmup("--isolate")
+        done = isolated.warmup("--isolate", "--remote-required")
         self.assertEqual((done.code, done.compiled), (0, 0), done)
         self.assertEqual(isolated.entries(), first.entries())
         done = self.node("told otherwise", remote).warmup("--remote", "none", shapes=SHAPES[:1])
@@ -67,6 +67,17 @@ class Nginx(RemoteCase):
         before = len(server.requests())
         self.assertEqual(second.warmup().code, 0)
         self.assertEqual(len(server.requests()), before)
+
+    def test_isolated_a_node_publishes_too(self):
+        """Its workers know of no remote cache; it does."""
+        server = self.serving()
+        remote = {"GEMVJIT_REMOTE": server.url()}
+        first, second = self.node("first", remote), self.node("second", remote)
+        done = first.warmup("--isolate", "--remote-write", "--remote-required")
+        self.assertEqual((done.code, done.compiled), (0, len(SHAPES)), done)
+        done = second.warmup()
+        self.assertEqual((done.code, done.compiled), (0, 0), done)
+        self.assertEqual(second.entries(), first.entries(), "byte-identical")
 
     def test_connections_are_kept(self):
         server = self.serving()

@@ -84,6 +84,16 @@ TEST_F(RemoteStoreTest, TheFirstWriterStaysUnlessItIsToGive) {
   EXPECT_EQ(store().get(entry.id)->created_unix_seconds, mine.created_unix_seconds);
 }
 
+TEST_F(RemoteStoreTest, WhatTheServerRemovedIsPutAgain) {
+  ASSERT_TRUE(store().put(entry, Replace::unusable_only));
+  server.remove(payload_path(entry));
+  ASSERT_TRUE(store().put(entry, Replace::unusable_only));
+  EXPECT_TRUE(store().get(entry.id));
+  server.forget();
+  ASSERT_TRUE(store().put(entry, Replace::unusable_only));
+  EXPECT_EQ(server.count("PUT"), 0u);
+}
+
 TEST_F(RemoteStoreTest, OtherBytesAreDamagedWhateverTheyAre) {
   ASSERT_TRUE(store().put(entry, Replace::any));
   const std::string path = payload_path(entry);
@@ -176,6 +186,16 @@ TEST_F(RemoteStoreTest, NothingIsAskedPastTheDeadlineAndNoRequestWaitsBeyondIt) 
   (void)store().fetch(entry.id, nullptr, now + milliseconds(1'234));
   (void)store().fetch(entry.id, nullptr, now + milliseconds(60'000));
   EXPECT_EQ(timeouts, (std::vector<int>{1'234, options.request_ms}));
+}
+
+TEST_F(RemoteStoreTest, AManifestThatNobodyWouldReadIsNotWritten) {
+  Manifest manifest;
+  manifest.files.assign(manifest_file_limit, {manifest_path(entry.id), {}, 1});
+  ASSERT_TRUE(store().write_manifest(set_name("x"), manifest, later()));
+  EXPECT_TRUE(store().read_manifest(set_name("x"), later()));
+  manifest.files.push_back(manifest.files.front());
+  EXPECT_EQ(store().write_manifest(set_name("y"), manifest, later()).code(), StatusCode::unsupported);
+  EXPECT_EQ(server.count("PUT"), 1u);
 }
 
 TEST_F(RemoteStoreTest, WithoutAWordForItNothingIsWritten) {

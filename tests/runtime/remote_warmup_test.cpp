@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
 #include "src/runtime/launch_kernels.h"
 #include "src/runtime/warmup.h"
 #include "tests/runtime/runtime_fixture.h"
@@ -119,6 +124,37 @@ TEST_F(RemoteWarmupTest, ThreadsThatWarmTheSamePlanFetchItOnce) {
   other.join();
   EXPECT_EQ(compiles(), 6u);
   EXPECT_EQ(server.count("GET /cas/"), 6u);
+}
+
+TEST_F(RemoteWarmupTest, WaitingForAnotherThatFetchesIsPartOfTheTimeForIt) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_asked = false, is_let_go = false;
+  server.set_fault([&](const HttpRequest&) -> std::optional<Result<HttpResponse>> {
+    std::unique_lock lock(mutex);
+    is_asked = true;
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(20), [&] { return is_let_go; });
+    return HttpResponse{404, {}};
+  });
+  const auto one = node("b");
+  options.remote.budget_ms = 20;
+  const auto two = node("b");
+  std::thread slow([&] { EXPECT_TRUE(warm(*one)); });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return is_asked; });
+  }
+  EXPECT_TRUE(warm(*two));  // by compiling
+  EXPECT_EQ(compiles(), 6u);
+  EXPECT_EQ(two->remote()->stats().requests, 0u);
+  EXPECT_EQ(one->counters().compiles.load(), 0u) << "the other was waited for to its end";
+  {
+    const std::lock_guard lock(mutex);
+    is_let_go = true;
+  }
+  changed.notify_all();
+  slow.join();
 }
 
 TEST_F(RemoteWarmupTest, ACancelledWarmupAsksForNoMore) {

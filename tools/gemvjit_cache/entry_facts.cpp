@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,13 @@ std::string named_problem(const std::string& path, const std::string& reason) {
 
 nlohmann::ordered_json problem_json(const ListedEntry& listed) {
   return {{"path", listed.path}, {"file_bytes", listed.file_bytes}, {"problem", listed.problem.message()}};
+}
+
+bool is_of_target(const ListedEntry& listed, const std::vector<std::string>& targets) {
+  return targets.empty() || std::ranges::any_of(targets, [&](const std::string& arch) {
+           if (listed.entry) return listed.entry->id.key.arch.text() == arch;
+           return (listed.path + "/").find("/" + arch + "/") != std::string::npos;
+         });
 }
 
 }  // namespace gemvjit::tools

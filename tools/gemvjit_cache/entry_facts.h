@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cache/store.h"
 #include "src/catalog/catalog.h"
@@ -30,6 +31,8 @@ EntryFacts entry_facts(const ListedEntry& listed);
 nlohmann::ordered_json entry_json(const EntryFacts& facts);
 // "PATH: why", with the path once, also where the reason names it itself.
 std::string named_problem(const std::string& path, const std::string& reason);
+// Whether it is for one of the targets; a damaged file by its folder's name. No targets: all.
+bool is_of_target(const ListedEntry& listed, const std::vector<std::string>& targets);
 nlohmann::ordered_json problem_json(const ListedEntry& listed);  // of a file that is no whole entry
 
 }  // namespace gemvjit::tools

@@ -23,7 +23,7 @@ inline constexpr ExitCodeText exit_texts[] = {
      "file or folder could not be written, or what has its name is none that is replaced"},
     {7,
      "verify: a file is damaged (with --deep: or layers contradict); show, rm, explain, disasm, sign: the entry of "
-     "that name is; export, sign: some were left out; import: the bundle is"},
+     "that name is; export, push, sign: some were left out; import: the bundle is"},
     {8, "push, pull: the remote cache failed, or none is named"},
     {9, "explain: the key would miss; pull: some kernels are not there"},
     {10,

@@ -21,13 +21,6 @@ namespace gemvjit::tools {
 namespace {
 
 // Targets: none means all.
-bool is_of_target(const ListedEntry& listed, const std::vector<std::string>& targets) {
-  return targets.empty() || std::ranges::any_of(targets, [&](const std::string& arch) {
-           if (listed.entry) return listed.entry->id.key.arch.text() == arch;
-           return (listed.path + "/").find("/" + arch + "/") != std::string::npos;  // its folder's name
-         });
-}
-
 // The whole entries that the names and the target select, each once.
 ExitCode choose_entries(const CacheArguments& arguments, const std::vector<ListedEntry>& entries,
                         std::vector<EntryId>& chosen) {

@@ -22,9 +22,10 @@
 namespace gemvjit::tools {
 namespace {
 
-// What to send: the plan's kernels, each of which has to be there; else all whole entries of the targets.
-ExitCode choose(const CacheArguments& arguments, const std::vector<ListedEntry>& entries,
-                std::vector<EntryId>& chosen) {
+// What to send: the plan's kernels, each of which has to be there; else all whole entries of the targets, while damaged
+// ones are named and left out.
+ExitCode choose(const CacheArguments& arguments, const std::vector<ListedEntry>& entries, std::vector<EntryId>& chosen,
+                bool& some_left_out) {
   std::set<std::string> wanted;
   if (!arguments.plan.empty()) {
     std::string warning;
@@ -36,11 +37,14 @@ ExitCode choose(const CacheArguments& arguments, const std::vector<ListedEntry>&
     for (const PlannedKernel& kernel : plan->kernels) wanted.insert(manifest_path(kernel.id));
   }
   for (const ListedEntry& listed : entries) {
+    if (!is_of_target(listed, arguments.targets)) continue;
+    if (!listed.entry && arguments.plan.empty()) {
+      complain(fmt::format("left out: {}: {}", listed.path, listed.problem.message()));
+      some_left_out = true;
+    }
     if (!listed.entry) continue;
     const EntryId& id = listed.entry->id;
-    const bool is_of_target =
-        arguments.targets.empty() || std::ranges::count(arguments.targets, id.key.arch.text()) > 0;
-    if (!is_of_target || (!arguments.plan.empty() && wanted.erase(manifest_path(id)) == 0)) continue;
+    if (!arguments.plan.empty() && wanted.erase(manifest_path(id)) == 0) continue;
     chosen.push_back(id);
   }
   if (!wanted.empty()) {
@@ -89,7 +93,8 @@ ExitCode push_entries(const CacheArguments& arguments) {
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries, Cubins::drop); code != exit_done) return code;
   std::vector<EntryId> chosen;
-  if (const ExitCode code = choose(arguments, entries, chosen); code != exit_done) return code;
+  bool some_left_out = false;
+  if (const ExitCode code = choose(arguments, entries, chosen, some_left_out); code != exit_done) return code;
 
   Sent sent;
   const EntryGuard guard = guard_of_folder(folder.path);
@@ -128,7 +133,8 @@ ExitCode push_entries(const CacheArguments& arguments) {
     tell("{}: {} entries, {}, are there{}\n", remote->base_url(), sent.all.files.size(), human_bytes(sent.bytes),
          arguments.set.empty() || !named || !sent.failed.empty() ? "" : ", as set " + arguments.set);
   }
-  return named && sent.failed.empty() ? exit_done : exit_remote_failed;
+  if (!named || !sent.failed.empty()) return exit_remote_failed;
+  return some_left_out ? exit_entry_damaged : exit_done;
 }
 
 }  // namespace gemvjit::tools

@@ -196,7 +196,10 @@ gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Repor
   }
   if (reporter.options.isolate) {
     fetch_for_workers(context, list);
-    const gemvjit_status status = run_isolated(context, list, reporter);
+    const gemvjit_status status = [&] {
+      const NoRemoteForWorkers no_remote_for_workers;
+      return run_isolated(context, list, reporter);
+    }();
     if (status == GEMVJIT_OK) publish_for_workers(context, list);  // else what it said is told
     return status;
   }

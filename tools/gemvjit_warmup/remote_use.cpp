@@ -7,6 +7,7 @@
 
 #include "src/runtime/options.h"
 #include "tools/cache_view/tool_settings.h"
+#include "tools/common/interrupt.h"
 #include "tools/common/output.h"
 #include "tools/gemvjit_warmup/kernel_calls.h"
 
@@ -25,6 +26,7 @@ void warm_without_compiling(gemvjit_context* context, const ProblemList& list) {
   gemvjit_warmup_options warmup{};
   warmup.struct_size = sizeof warmup;
   warmup.level = GEMVJIT_LEVEL_COMPILED;
+  warmup.cancel = interrupt_flag();
   (void)warm_kernels(context, list, warmup);
 }
 
@@ -39,7 +41,16 @@ void fetch_for_workers(gemvjit_context* context, const ProblemList& list) {
   if (!has_remote()) return;
   (void)gemvjit_seal(context);
   warm_without_compiling(context, list);
-  ::setenv(option_row("remote").variable, no_remote, 1);
+  (void)gemvjit_flush(context, flush_ms);  // no thread that sends reads the environment while it changes
+}
+
+NoRemoteForWorkers::NoRemoteForWorkers()
+    : variable_(option_row("remote").variable), before_(tool_environment()(variable_)) {
+  ::setenv(variable_, no_remote, 1);
+}
+
+NoRemoteForWorkers::~NoRemoteForWorkers() {
+  before_ ? ::setenv(variable_, before_->c_str(), 1) : ::unsetenv(variable_);
 }
 
 void publish_for_workers(gemvjit_context* context, const ProblemList& list) {

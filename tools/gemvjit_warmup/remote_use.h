@@ -2,6 +2,9 @@
 // command line says of it, and what becomes of the exit code.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "gemvjit/gemvjit.h"
 #include "tools/common/exit_codes.h"
 #include "tools/gemvjit_warmup/problem_list.h"
@@ -16,6 +19,20 @@ void name_remote(const WarmupOptions& options);
 // is in the cache after them. `context` is of no use for compiling any more.
 void fetch_for_workers(gemvjit_context* context, const ProblemList& list);
 void publish_for_workers(gemvjit_context* context, const ProblemList& list);
+
+// Processes that are started while this lives are told of no remote cache; what this one is told is as before after it.
+// It changes the environment: while no other thread reads it.
+class NoRemoteForWorkers {
+ public:
+  NoRemoteForWorkers();
+  ~NoRemoteForWorkers();
+  NoRemoteForWorkers(const NoRemoteForWorkers&) = delete;
+  NoRemoteForWorkers& operator=(const NoRemoteForWorkers&) = delete;
+
+ private:
+  const char* const variable_;
+  const std::optional<std::string> before_;
+};
 
 // Waits for what is published. exit_remote_failed, with why on stderr, where the remote cache had to be of use
 // (--remote-required) and was not; else `code`.

@@ -1,9 +1,12 @@
 #include "src/remote/curl_transport.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -47,6 +50,30 @@ std::string trimmed(const Bytes& bytes) {
   text.erase(text.find_last_not_of(blank) + 1);
   return text.erase(0, std::min(text.find_first_not_of(blank), text.size()));
 }
+
+// With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one: a
+// server that hangs up must not end the engine. Of this thread alone; one that was waiting before still is.
+class PipeSignalHeldBack {
+ public:
+  PipeSignalHeldBack() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    was_waiting_ = ::sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~PipeSignalHeldBack() {
+    const timespec at_once{};
+    if (!was_waiting_) (void)::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  PipeSignalHeldBack(const PipeSignalHeldBack&) = delete;
+  PipeSignalHeldBack& operator=(const PipeSignalHeldBack&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool was_waiting_ = false;
+};
 
 struct FreeList {
   const curl::Api* api;
@@ -112,6 +139,9 @@ Status CurlTransport::open() {
   }
   GEMVJIT_TRY(read_token());
   GEMVJIT_TRY(check_keys());
+  if (!options_.netrc.empty() && ::access(options_.netrc.c_str(), R_OK) != 0) {  // libcurl would ask as nobody
+    return {StatusCode::unsupported, fmt::format("{} of remote_netrc cannot be read", options_.netrc)};
+  }
   const bool one_line =
       std::all_of(token_.begin(), token_.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
   if (!one_line) return {StatusCode::unsupported, "the token of the remote cache is not one line of text"};
@@ -239,6 +269,7 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
     api_->easy_setopt(handle, curl::WRITEDATA, &received);
     api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
+    const PipeSignalHeldBack held_back;
     const int code = api_->easy_perform(handle);
     api_->easy_getinfo(handle, curl::info_response_code, &response.status);
     const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);

@@ -140,7 +140,7 @@ Result<Manifest> decode_manifest(const Bytes& bytes) {
     if (!reader.is(2, type_bytes)) continue;
     ManifestFile file;
     if (!parse_file(reader.bytes(), file)) return damaged("a file without a digest");
-    if (file.size == 0 || file.size > entry_size_limit) return damaged("a file that no entry can be");
+    if (file.size == 0 || file.size > remote_payload_limit) return damaged("a file that no kernel can be");
     if (manifest.files.size() == manifest_file_limit) return damaged("too many files");
     manifest.files.push_back(std::move(file));
   }

@@ -23,6 +23,9 @@ namespace gemvjit {
 
 inline constexpr std::size_t manifest_size_limit = 4u << 20;
 inline constexpr std::size_t manifest_file_limit = 16384;
+// Bytes of a payload: kernels have some ten or a hundred thousand, and RemoteOptions::connections of them are in memory
+// at once, whatever a server says.
+inline constexpr std::size_t remote_payload_limit = 8u << 20;
 
 struct ManifestFile {
   std::string path;  // "<key>/<digest>" of an entry
@@ -37,7 +40,7 @@ struct Manifest {
 
 // Sorted by path, so that the same files give the same bytes.
 Bytes encode_manifest(Manifest manifest);
-// entry_damaged for bytes that are none, or name a payload that no entry can be, or are beyond a limit.
+// entry_damaged for bytes that are none, or name a payload beyond its limit, or are beyond a limit.
 Result<Manifest> decode_manifest(const Bytes& bytes);
 
 // "n4096-k4096-nt1-f0000000000002022-sm_90a/<64 hex digits>", and back; invalid_argument for all else.

@@ -26,7 +26,8 @@ struct RemoteOptions {
 
   int connect_ms = 1000;       // for a connection, TLS included
   int request_ms = 5000;       // for a request, from the start to the last byte
-  int budget_ms = 30000;       // for all the downloads of a warmup, and again for the uploads after it
+  int budget_ms = 30000;       // for all the downloads of a warmup
+  int flush_ms = 30000;        // for the uploads after it, where they are waited for
   int breaker_failures = 3;    // in a row: the remote is left alone
   int probe_after_ms = 60000;  // after that time one request tries it again
   int connections = 16;        // at once

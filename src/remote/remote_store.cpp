@@ -8,6 +8,8 @@
 namespace gemvjit {
 namespace {
 
+constexpr std::size_t page_limit = 64u << 10;  // bytes of an answer that says no more than its status
+
 // What a status says of a request that was for something. 2xx: ok.
 Status meaning_of(HttpMethod method, const std::string& url, long status) {
   if (status >= 200 && status < 300) return Status::ok();
@@ -99,7 +101,7 @@ Status RemoteStore::write_manifest(const std::string& name, const Manifest& mani
     return {StatusCode::unsupported, fmt::format("a manifest of {} entries is more than anybody would read ({})",
                                                  manifest.files.size(), manifest_file_limit)};
   }
-  return ask(HttpMethod::put, "/ac/" + name, &bytes, manifest_size_limit, deadline).status();
+  return ask(HttpMethod::put, "/ac/" + name, &bytes, page_limit, deadline).status();
 }
 
 Result<Entry> RemoteStore::fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline) {
@@ -157,14 +159,18 @@ Result<ManifestFile> RemoteStore::publish_uncounted(const Entry& entry, bool ski
     if (there && there->files.front().path == manifest_path(entry.id)) {
       // Servers of files that remove what is old may have kept the one without the other.
       const std::string path = "/cas/" + to_hex(there->files.front().sha256);
-      const Status payload = ask(HttpMethod::head, path, nullptr, manifest_size_limit, deadline).status();
+      const Status payload = ask(HttpMethod::head, path, nullptr, page_limit, deadline).status();
       if (payload) return there->files.front();
       if (payload.code() != StatusCode::not_found) return payload;
     }
   }
   const Bytes bytes = encode_entry(entry);
+  if (bytes.size() > remote_payload_limit) {
+    return Status(StatusCode::invalid_argument, fmt::format("the entry of {} has {} bytes, {} are sent at most",
+                                                            entry.id.key.text(), bytes.size(), remote_payload_limit));
+  }
   const ManifestFile file{manifest_path(entry.id), Sha256::of(bytes.data(), bytes.size()), bytes.size()};
-  GEMVJIT_TRY(ask(HttpMethod::put, "/cas/" + to_hex(file.sha256), &bytes, manifest_size_limit, deadline).status());
+  GEMVJIT_TRY(ask(HttpMethod::put, "/cas/" + to_hex(file.sha256), &bytes, page_limit, deadline).status());
   GEMVJIT_TRY(write_manifest(name, {{file}}, deadline));
   return file;
 }
@@ -178,7 +184,7 @@ Result<ManifestFile> RemoteStore::publish(const Entry& entry, bool skip_if_there
 
 Status RemoteStore::ping(Deadline deadline) {
   const Result<HttpResponse> response =
-      ask(HttpMethod::head, "/ac/" + set_name("gemvjit-cache doctor"), nullptr, manifest_size_limit, deadline);
+      ask(HttpMethod::head, "/ac/" + set_name("gemvjit-cache doctor"), nullptr, page_limit, deadline);
   return response || response.status().code() == StatusCode::not_found ? Status::ok() : response.status();
 }
 
@@ -187,7 +193,7 @@ Status RemoteStore::try_write(Deadline deadline) {
   const Bytes bytes(text.begin(), text.end());
   const ManifestFile file{"doctor", Sha256::of(bytes.data(), bytes.size()), bytes.size()};
   const std::string path = "/cas/" + to_hex(file.sha256), name = set_name("gemvjit-cache doctor");
-  GEMVJIT_TRY(ask(HttpMethod::put, path, &bytes, manifest_size_limit, deadline).status());
+  GEMVJIT_TRY(ask(HttpMethod::put, path, &bytes, page_limit, deadline).status());
   GEMVJIT_TRY(write_manifest(name, {{file}}, deadline));
   GEMVJIT_TRY_ASSIGN(const Manifest manifest, read_manifest(name, deadline));
   GEMVJIT_TRY_ASSIGN(const HttpResponse payload, ask(HttpMethod::get, path, nullptr, bytes.size(), deadline));

@@ -24,11 +24,17 @@ struct Senders {
 };
 std::atomic<Senders*> senders_of_process{nullptr};
 
+constexpr std::chrono::seconds most_at_exit{30};  // for all contexts of the process
+
 void finish_all() {
   Senders* const senders = senders_of_process.load(std::memory_order_acquire);
   if (senders == nullptr || forked_since(senders->generation)) return;
   const std::lock_guard lock(senders->mutex);
-  for (RemoteTier* tier : senders->tiers) tier->finish();
+  const auto end = std::chrono::steady_clock::now() + most_at_exit;
+  for (RemoteTier* tier : senders->tiers) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    tier->finish(std::max(0, static_cast<int>(left.count())));
+  }
 }
 
 Senders& senders() {
@@ -50,7 +56,7 @@ RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, L
     : remote_(std::move(remote)), local_(local), log_(std::move(log)) {}
 
 RemoteTier::~RemoteTier() {
-  finish();
+  finish(remote_->options().flush_ms);
   // What is left of a parent's is not looked at: its mutex may be locked for ever, and this tier is not in it.
   Senders* const all = senders_of_process.load(std::memory_order_acquire);
   if (all != nullptr && !forked_since(all->generation)) {
@@ -59,8 +65,8 @@ RemoteTier::~RemoteTier() {
   }
 }
 
-void RemoteTier::finish() {
-  (void)flush(remote_->options().budget_ms);
+void RemoteTier::finish(int milliseconds) {
+  (void)flush(std::min(milliseconds, remote_->options().flush_ms));
   std::thread sender;
   {
     const std::lock_guard lock(mutex_);
@@ -168,7 +174,7 @@ void RemoteTier::run() {
 }
 
 void RemoteTier::send(const Job& job) {
-  const Deadline deadline = remote_->deadline_in(remote_->options().budget_ms);
+  const Deadline deadline = remote_->deadline_in(remote_->options().flush_ms);
   const std::string name = plan_name(job.plan);
   const auto ended = [this] {
     const std::lock_guard lock(mutex_);

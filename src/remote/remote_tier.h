@@ -27,7 +27,7 @@ namespace gemvjit {
 class RemoteTier {
  public:
   RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, Log log);
-  // flush(RemoteOptions::budget_ms), then lets go of what is left. Not for a child of fork(), which forgets the tier.
+  // flush(RemoteOptions::flush_ms), then lets go of what is left. Not for a child of fork(), which forgets the tier.
   ~RemoteTier();
   RemoteTier(const RemoteTier&) = delete;
   RemoteTier& operator=(const RemoteTier&) = delete;
@@ -40,8 +40,8 @@ class RemoteTier {
   std::vector<EntryId> fetch(const std::vector<EntryId>& wanted, const std::vector<EntryId>& plan,
                              const std::function<bool()>& stop, std::optional<Deadline> until = std::nullopt);
   // Send those of `plan` that the remote lacks, and the plan's manifest, in the background; `not_there` are known to be
-  // lacking, or of no use there. Nothing where the remote is not to be written to. Beyond most_jobs plans that wait the
-  // oldest is dropped and counted as failures.
+  // lacking there, or damaged, and are sent whatever is there. Nothing where the remote is not to be written to. Beyond
+  // most_jobs plans that wait the oldest is dropped and counted as failures.
   void publish(std::vector<EntryId> plan, std::vector<EntryId> not_there);
   // Waits until what was published is sent. io_error if some of it could not be, since the tier was made; cancelled if
   // it is not done within the time.
@@ -49,8 +49,9 @@ class RemoteTier {
 
   RemoteStats stats() const { return remote_->remote_stats(); }
   RemoteStore& store() const { return *remote_; }
-  // Where the process ends without ending its contexts.
-  void finish();
+  // flush(), within that time and RemoteOptions::flush_ms, and the end of the sending thread: where the process ends
+  // without ending its contexts.
+  void finish(int milliseconds);
   bool is_parents() const { return forked_since(generation_); }
 
   static constexpr std::size_t most_jobs = 64;

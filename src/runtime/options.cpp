@@ -155,6 +155,15 @@ Result<RemoteOptions> resolve_remote_options(const EnvironmentReader& environmen
   if (!write.empty() && write != "0" && write != "1")
     return refuse(option::remote_write, option::remote_write.variable, write);
   options.write = write == "1";
+  if (const std::string budget = text(option::remote_budget); !budget.empty()) {
+    int seconds = 0;
+    const char* const end = budget.data() + budget.size();
+    const auto parsed = std::from_chars(budget.data(), end, seconds);
+    if (parsed.ec != std::errc() || parsed.ptr != end || seconds < 1 || seconds > 3600) {
+      return refuse(option::remote_budget, option::remote_budget.variable, budget);
+    }
+    options.budget_ms = 1000 * seconds;
+  }
   options.token_file = text(option::remote_token_file);
   options.token = first({"GEMVJIT_REMOTE_TOKEN"});
   options.netrc = text(option::remote_netrc);

@@ -39,6 +39,7 @@ namespace gemvjit {
   X(remote, "GEMVJIT_REMOTE", "none",                                                                                 \
     "address of a cache that many machines share: http://host[:port][/prefix], https://..., s3://bucket[/prefix]")    \
   X(remote_write, "GEMVJIT_REMOTE_WRITE", "0", "1: also publish there what is compiled here; 0: only read")           \
+  X(remote_budget, "GEMVJIT_REMOTE_BUDGET", "30", "seconds that a warmup may fetch from there, 1 to 3600")            \
   X(remote_token_file, "GEMVJIT_REMOTE_TOKEN_FILE", "none; GEMVJIT_REMOTE_TOKEN may hold the token itself",           \
     "file of the token that is sent to it as Authorization: Bearer")                                                  \
   X(remote_netrc, "GEMVJIT_REMOTE_NETRC", "none", "file with user and password for it, as netrc(5) has it")           \

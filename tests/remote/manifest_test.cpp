@@ -32,7 +32,7 @@ TEST(Manifest, IsAnActionResultByteForByte) {
 }
 
 TEST(Manifest, ComesBackSortedByPath) {
-  const Manifest manifest{{file("b", 2, 5), file("a", 1, entry_size_limit), file("c", 3, 1)}};
+  const Manifest manifest{{file("b", 2, 5), file("a", 1, remote_payload_limit), file("c", 3, 1)}};
   const auto decoded = decode_manifest(encode_manifest(manifest));
   ASSERT_TRUE(decoded) << decoded.status().message();
   EXPECT_EQ(decoded->files, (std::vector{manifest.files[1], manifest.files[0], manifest.files[2]}));
@@ -58,7 +58,7 @@ TEST(Manifest, WhatIsNoneIsDamaged) {
   const std::string page = "<html>404</html>";
   EXPECT_TRUE(refused(Bytes(page.begin(), page.end())));
   EXPECT_TRUE(refused(encode_manifest({{file("k", 1, 0)}})));
-  EXPECT_TRUE(refused(encode_manifest({{file("k", 1, entry_size_limit + 1)}})));
+  EXPECT_TRUE(refused(encode_manifest({{file("k", 1, remote_payload_limit + 1)}})));
   EXPECT_TRUE(refused(encode_manifest({{file("k", 1, ~std::uint64_t{0})}})));
   EXPECT_TRUE(refused(Bytes(manifest_size_limit + 1, 0)));
   const Bytes whole = encode_manifest({{file("k", 1, 7)}});
@@ -84,7 +84,7 @@ TEST(Manifest, NoMutationIsMoreThanDamagedOrAnotherManifest) {
       ++damaged;
       continue;
     }
-    for (const ManifestFile& found : decoded->files) EXPECT_TRUE(found.size > 0 && found.size <= entry_size_limit);
+    for (const ManifestFile& found : decoded->files) EXPECT_TRUE(found.size > 0 && found.size <= remote_payload_limit);
   }
   EXPECT_GT(damaged, 5'000u);
 }

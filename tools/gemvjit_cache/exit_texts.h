@@ -27,7 +27,8 @@ inline constexpr ExitCodeText exit_texts[] = {
     {8, "push, pull: the remote cache failed, or none is named"},
     {9, "explain: the key would miss; pull: some kernels are not there"},
     {10,
-     "verify, import, export, pull: something is not signed as GEMVJIT_CACHE_SIGNATURES asks, or, under any policy, "
+     "verify, import, export, push, pull: something is not signed as GEMVJIT_CACHE_SIGNATURES asks, or, under any "
+     "policy, "
      "wrongly"},
     {130,
      "disasm, export, push, pull: SIGINT, SIGTERM or SIGHUP; the disassembler is ended too, and no half of a bundle "

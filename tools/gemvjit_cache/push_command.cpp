@@ -62,7 +62,14 @@ struct Sent {
   Manifest all;
   std::uint64_t bytes = 0;
   nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+  ExitCode code = exit_done;  // of the first that failed
 };
+
+// What a failure is of: the entry's signature, the entry, or the remote cache.
+ExitCode code_of(const Status& loaded) {
+  if (loaded) return exit_remote_failed;
+  return loaded.code() == StatusCode::unsupported ? exit_not_trusted : exit_entry_damaged;
+}
 
 // Why an entry is not passed on: as gemvjit-cache export has it.
 Result<Entry> load(const std::string& path, const EntryId& id, const EntryGuard& guard, const Signatures& signatures) {
@@ -110,6 +117,7 @@ ExitCode push_entries(const CacheArguments& arguments) {
       sent.bytes += file->size;
       return;
     }
+    if (sent.code == exit_done) sent.code = code_of(entry.status());
     sent.failed.push_back({{"path", path}, {"problem", file.status().message()}});
     if (sent.failed.size() <= 8) complain(fmt::format("not sent: {}: {}", path, file.status().message()));
   });
@@ -117,8 +125,13 @@ ExitCode push_entries(const CacheArguments& arguments) {
     complain("interrupted; what was sent is there, and neither a set nor a plan of it");
     return exit_interrupted;
   }
+  const bool is_whole = sent.all.files.size() == chosen.size();
+  if (!is_whole && sent.failed.empty()) {
+    complain("out of memory: not all was sent");
+    sent.code = exit_environment;
+  }
   Status named;
-  if (sent.failed.empty()) {
+  if (is_whole) {
     if (!arguments.set.empty()) named = remote->write_manifest(set_name(arguments.set), sent.all, no_deadline());
     if (named && !arguments.plan.empty()) named = remote->write_manifest(plan_name(chosen), sent.all, no_deadline());
     if (!named) complain(named.message());
@@ -131,9 +144,10 @@ ExitCode push_entries(const CacheArguments& arguments) {
                 {"failed", sent.failed}});
   } else {
     tell("{}: {} entries, {}, are there{}\n", remote->base_url(), sent.all.files.size(), human_bytes(sent.bytes),
-         arguments.set.empty() || !named || !sent.failed.empty() ? "" : ", as set " + arguments.set);
+         arguments.set.empty() || !named || !is_whole ? "" : ", as set " + arguments.set);
   }
-  if (!named || !sent.failed.empty()) return exit_remote_failed;
+  if (!named) return exit_remote_failed;
+  if (!is_whole) return sent.code;
   return some_left_out ? exit_entry_damaged : exit_done;
 }
 

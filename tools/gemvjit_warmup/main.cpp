@@ -196,12 +196,8 @@ gemvjit_status run_mode(gemvjit_context* context, const ProblemList& list, Repor
   }
   if (reporter.options.isolate) {
     fetch_for_workers(context, list);
-    const gemvjit_status status = [&] {
-      const NoRemoteForWorkers no_remote_for_workers;
-      return run_isolated(context, list, reporter);
-    }();
-    if (status == GEMVJIT_OK) publish_for_workers(context, list);  // else what it said is told
-    return status;
+    const NoRemoteForWorkers no_remote_for_workers;
+    return run_isolated(context, list, reporter);
   }
 
   std::vector<gemvjit_status> statuses(count, GEMVJIT_OK);
@@ -365,7 +361,7 @@ int run(const WarmupOptions& options) {
   reporter.progress->stop_drawing();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ExitCode code = report(context.get(), list, reporter, status, seconds);
-  if (options.mode == WarmupMode::build) code = finish_remote(context.get(), options, code);
+  if (options.mode == WarmupMode::build) code = finish_remote(context.get(), options, list, code);
   if (mode == ProgressMode::json)
     reporter.progress->end(reporter.results.json(seconds, counters(context.get()))["summary"], code);
   return code;

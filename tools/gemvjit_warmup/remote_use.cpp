@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -14,7 +17,7 @@
 namespace gemvjit::tools {
 namespace {
 
-constexpr std::int32_t flush_ms = 30'000;
+constexpr std::int32_t flush_ms = 30'000, flush_slice_ms = 200;
 
 bool has_remote() {
   const Result<RemoteOptions> remote = resolve_remote_options(tool_environment());
@@ -35,6 +38,11 @@ void warm_without_compiling(gemvjit_context* context, const ProblemList& list) {
 void name_remote(const WarmupOptions& options) {
   if (!options.remote.empty()) ::setenv(option_row("remote").variable, options.remote.c_str(), 1);
   if (options.remote_write) ::setenv(option_row("remote_write").variable, "1", 1);
+  const Result<RemoteOptions> remote = resolve_remote_options(tool_environment());
+  const double seconds = std::max(1.0, std::ceil(options.max_seconds));  // at least what the option takes
+  if (options.max_seconds > 0 && remote && 1000 * seconds < remote->budget_ms) {
+    ::setenv(option_row("remote_budget").variable, fmt::format("{:.0f}", seconds).c_str(), 1);
+  }
 }
 
 void fetch_for_workers(gemvjit_context* context, const ProblemList& list) {
@@ -53,12 +61,16 @@ NoRemoteForWorkers::~NoRemoteForWorkers() {
   before_ ? ::setenv(variable_, before_->c_str(), 1) : ::unsetenv(variable_);
 }
 
-void publish_for_workers(gemvjit_context* context, const ProblemList& list) {
-  if (has_remote()) warm_without_compiling(context, list);
-}
-
-ExitCode finish_remote(gemvjit_context* context, const WarmupOptions& options, ExitCode code) {
-  const gemvjit_status flushed = gemvjit_flush(context, flush_ms);
+ExitCode finish_remote(gemvjit_context* context, const WarmupOptions& options, const ProblemList& list, ExitCode code) {
+  if (options.isolate && has_remote()) warm_without_compiling(context, list);  // which publishes
+  gemvjit_status flushed = GEMVJIT_CANCELLED;
+  for (int waited = 0; flushed == GEMVJIT_CANCELLED && waited < flush_ms; waited += flush_slice_ms) {
+    flushed = gemvjit_flush(context, flush_slice_ms);
+    if (flushed != GEMVJIT_CANCELLED || *interrupt_flag() == 0) continue;
+    complain("interrupted while kernels were published; they are in the cache, run again to publish the rest");
+    std::fflush(stdout);
+    std::_Exit(exit_interrupted);
+  }
   if (flushed != GEMVJIT_OK) complain(gemvjit_last_error());
   if (!options.remote_required || code != exit_done) return code;
   if (!has_remote()) {

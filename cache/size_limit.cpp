@@ -101,11 +101,11 @@ class Limited final : public CubinStore {
     std::uint64_t more = 0;   // bytes that it takes beyond what is there
     std::uint64_t scans = 0;  // the ledger's, when it was made
   };
-  void scan(Usage& usage, const std::vector<CachedFile>& files) const;
-  void with_usage(const std::function<void(Usage&)>& change) const;
+  std::optional<std::vector<CachedFile>> scan(Usage& usage, const UsageLedger::KeepNow& keep_now) const;
+  void with_usage(const UsageLedger::Change& change) const;
   Reservation reserve(const Entry& entry, std::uint64_t bytes, std::uint64_t present);
   void settle(const Entry& entry, const Reservation& reservation, bool written);
-  void make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest);
+  void make_room(Usage& usage, const UsageLedger::KeepNow& keep_now, std::uint64_t bytes, std::uint64_t keep_digest);
   void warn_once(bool& warned, const std::string& message);
 
   std::unique_ptr<CubinStore> inner_;
@@ -143,7 +143,7 @@ void Limited::warn_once(bool& warned, const std::string& message) {
 }
 
 // The ledger's; where it cannot be locked, one of a scan for this time alone.
-void Limited::with_usage(const std::function<void(Usage&)>& change) const {
+void Limited::with_usage(const UsageLedger::Change& change) const {
   // Who holds it may be stopped: that is waited for once in a while only.
   const std::int64_t now = hooks_.now();
   if (now >= impatient_until_.load() || now < impatient_until_.load() - impatient_seconds) {
@@ -153,20 +153,26 @@ void Limited::with_usage(const std::function<void(Usage&)>& change) const {
     return;
   }
   Usage alone;
-  change(alone);
+  change(alone, [] {});
 }
 
-void Limited::scan(Usage& usage, const std::vector<CachedFile>& files) const {
-  usage.total_bytes = bytes_of(files);
-  usage.scanned_at = hooks_.now();
+// What is there now, as the ledger then has it; nothing where it cannot be read. Told before the first file is looked
+// at: who has written and is not told of a scan yet is seen by it.
+std::optional<std::vector<CachedFile>> Limited::scan(Usage& usage, const UsageLedger::KeepNow& keep_now) const {
   ++usage.scans;
+  keep_now();
+  auto files = scan_all();
+  if (!files) return std::nullopt;
+  usage.total_bytes = bytes_of(*files);
+  usage.scanned_at = hooks_.now();
+  return std::move(files).value();
 }
 
 // Evicts until `bytes` more leave a tenth of the cap free, as far as what is not in use allows.
-void Limited::make_room(Usage& usage, std::uint64_t bytes, std::uint64_t keep_digest) {
-  auto files = scan_all();
+void Limited::make_room(Usage& usage, const UsageLedger::KeepNow& keep_now, std::uint64_t bytes,
+                        std::uint64_t keep_digest) {
+  auto files = scan(usage, keep_now);
   if (!files) return;
-  scan(usage, *files);
   if (usage.total_bytes + bytes <= limit_.max_bytes) return;  // the ledger was behind
   const std::uint64_t room = limit_.max_bytes / 10 * 9;
   sort_by_use(*files);
@@ -189,13 +195,13 @@ Limited::Reservation Limited::reserve(const Entry& entry, std::uint64_t bytes, s
   bool full = false, thrashed = false;
   Reservation made;
   made.more = bytes - std::min(bytes, present);
-  with_usage([&](Usage& usage) {
+  with_usage([&](Usage& usage, const UsageLedger::KeepNow& keep_now) {
     const std::int64_t now = hooks_.now();
     if (usage.scanned_at == 0 || now - usage.scanned_at > scan_is_old_after || usage.scanned_at > now) {
-      if (const auto files = scan_all()) scan(usage, *files);
+      (void)scan(usage, keep_now);
     }
     thrashed = usage.was_evicted_since(digest, now - thrash_seconds);
-    if (usage.total_bytes + made.more > limit_.max_bytes) make_room(usage, made.more, digest);
+    if (usage.total_bytes + made.more > limit_.max_bytes) make_room(usage, keep_now, made.more, digest);
     full = usage.total_bytes + made.more > limit_.max_bytes;
     if (!full) usage.total_bytes += made.more;
     made.scans = usage.scans;
@@ -224,7 +230,7 @@ Limited::Reservation Limited::reserve(const Entry& entry, std::uint64_t bytes, s
 // again.
 void Limited::settle(const Entry& entry, const Reservation& reservation, bool written) {
   if (written && ledger_.read().scans == reservation.scans) return;
-  with_usage([&](Usage& usage) {
+  with_usage([&](Usage& usage, const UsageLedger::KeepNow& keep_now) {
     const bool forgotten = usage.scans != reservation.scans;
     if (!written) {
       if (!forgotten) usage.total_bytes -= std::min(usage.total_bytes, reservation.more);
@@ -232,7 +238,7 @@ void Limited::settle(const Entry& entry, const Reservation& reservation, bool wr
     }
     if (!forgotten) return;
     usage.total_bytes += reservation.more;
-    if (usage.total_bytes > limit_.max_bytes) make_room(usage, 0, digest_bits_of(entry.id));
+    if (usage.total_bytes > limit_.max_bytes) make_room(usage, keep_now, 0, digest_bits_of(entry.id));
   });
 }
 
@@ -372,7 +378,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     // Others may have written since the scan, so what is there now is not known from it.
     (void)ledger.update(
         SizeLimitHooks{}.lock_patience_ms,
-        [&](Usage& usage) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); },
+        [&](Usage& usage, const auto&) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); },
         UsageLedger::Missing::left);
   }
   if (request.other_versions) collect_other_versions(root, request, result);

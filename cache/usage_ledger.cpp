@@ -86,7 +86,7 @@ Usage UsageLedger::read() const {
   return bytes ? decode(*bytes).value_or(Usage{}) : Usage{};
 }
 
-bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& change, Missing missing) const {
+bool UsageLedger::update(int patience_ms, const Change& change, Missing missing) const {
   const int make = missing == Missing::made ? O_CREAT : 0;
   const Descriptor file(::open(path_.c_str(), O_RDWR | make | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode_));
   // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
@@ -100,10 +100,13 @@ bool UsageLedger::update(int patience_ms, const std::function<void(Usage&)>& cha
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
   Usage usage;
   if (got == static_cast<ssize_t>(bytes.size())) usage = decode(bytes).value_or(Usage{});
-  change(usage);
-  bytes = encode(usage);
-  // A write that does not succeed leaves a torn ledger, which the next reader replaces by a scan.
-  [[maybe_unused]] const ssize_t written = ::pwrite(file.get(), bytes.data(), bytes.size(), 0);
+  const auto keep = [&] {
+    const Bytes now = encode(usage);
+    // A write that does not succeed leaves a torn ledger, which the next reader replaces by a scan.
+    [[maybe_unused]] const ssize_t written = ::pwrite(file.get(), now.data(), now.size(), 0);
+  };
+  change(usage, keep);
+  keep();
   return true;
 }
 

@@ -23,7 +23,7 @@ struct Usage {
   };
   std::uint64_t total_bytes = 0;
   std::int64_t scanned_at = 0;  // unix seconds; 0: never
-  std::uint64_t scans = 0;      // so many so far; each forgets what was reserved and is not written yet
+  std::uint64_t scans = 0;      // so many so far, one under way counted; each forgets what is not written yet
   std::uint64_t next = 0;       // where the next eviction is noted
   std::array<Evicted, 128> evicted{};
 
@@ -40,10 +40,13 @@ class UsageLedger {
   // `mode`: of a ledger that is made. One that is there never gets a narrower one.
   explicit UsageLedger(std::string path, mode_t mode = 0600) : path_(std::move(path)), mode_(mode) {}
   // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
-  // result. Waits at most `patience_ms` for the lock. False, without a call, where there is no lock to be had.
-  // Missing::left: false, too, where there is no ledger: the first who needs one makes it, from a scan.
+  // result. `keep_now`, which it may call, keeps what the Usage is by then: for whoever reads without the lock. Waits
+  // at most `patience_ms` for the lock. False, without a call, where there is no lock to be had. Missing::left: false,
+  // too, where there is no ledger: the first who needs one makes it, from a scan.
   enum class Missing { made, left };
-  bool update(int patience_ms, const std::function<void(Usage&)>& change, Missing missing = Missing::made) const;
+  using KeepNow = std::function<void()>;
+  using Change = std::function<void(Usage& usage, const KeepNow& keep_now)>;
+  bool update(int patience_ms, const Change& change, Missing missing = Missing::made) const;
   // What it says, without the lock; a Usage never scanned where it says nothing or is being written. Makes nothing.
   Usage read() const;
 

@@ -161,7 +161,7 @@ TEST_F(LookTest, ALedgerKeepsItsModeAndGcMakesNone) {
     struct stat info {};
     return ::stat(file.c_str(), &info) == 0 ? info.st_mode & 0777 : 0u;
   };
-  const auto nothing = [](Usage&) {};
+  const auto nothing = [](Usage&, const auto&) {};
   EXPECT_FALSE(UsageLedger(path).update(0, nothing, UsageLedger::Missing::left));
   EXPECT_EQ(mode(path), 0u);
   const mode_t mask = ::umask(077);

@@ -175,7 +175,8 @@ TEST_F(SizeLimitTest, GcTakesFromTheLedgerWhatItRemoved) {
   const auto store = open(100 * kPayload);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(store->put(make_entry(i)));
   const UsageLedger ledger(usage_ledger_path(root_));
-  ASSERT_TRUE(ledger.update(0, [](Usage& usage) { usage.total_bytes += 1'000'000; }));  // of a writer meanwhile
+  ASSERT_TRUE(
+      ledger.update(0, [](Usage& usage, const auto&) { usage.total_bytes += 1'000'000; }));  // of a writer meanwhile
   const std::uint64_t before = ledger.read().total_bytes;
   CollectRequest request;
   request.now = now_;
@@ -193,6 +194,22 @@ TEST_F(SizeLimitTest, FilesThatOthersRemovedAreNoticedBeforeAnythingIsEvicted) {
   ASSERT_TRUE(store->put(make_entry(5)));
   EXPECT_EQ(store->stats().evictions, 0u);
   EXPECT_TRUE(store->get(make_entry(3).id));
+}
+
+// Who has written looks without the lock whether a scan may have missed it: so a scan is told of before it looks.
+TEST_F(SizeLimitTest, AScanIsToldOfBeforeItLooksAtFiles) {
+  std::vector<std::uint64_t>
+      seen;  // the ledger's count of scans, each time that the clock is asked: last after the files
+  SizeLimitHooks hooks;
+  hooks.now = [&] {
+    seen.push_back(UsageLedger(usage_ledger_path(root_)).read().scans);
+    return now_.load();
+  };
+  hooks.free_bytes = [this](const std::string&) { return free_.load(); };
+  const auto store =
+      make_size_limited_store(make_dir_store(root_, Log::silent()), {3 * kPayload, 0}, Log::silent(), hooks);
+  ASSERT_TRUE(store->put(make_entry(1)));
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 0, 1}));
 }
 
 // Of the files that were there between two walks, while others write and remove: one walk would count together what
@@ -274,16 +291,16 @@ TEST_F(SizeLimitTest, CollectsByAgeSizeAndTarget) {
 TEST(UsageLedger, IsAdviceOnly) {
   const test::TempDir dir;
   const UsageLedger nowhere(dir.path("missing/usage"));
-  EXPECT_FALSE(nowhere.update(0, [](Usage&) { FAIL() << "no lock, no call"; }));
+  EXPECT_FALSE(nowhere.update(0, [](Usage&, const auto&) { FAIL() << "no lock, no call"; }));
   const UsageLedger ledger(dir.path("usage"));
   for (std::uint64_t i = 0; i < 200; ++i) {
-    EXPECT_TRUE(ledger.update(0, [&](Usage& usage) {
+    EXPECT_TRUE(ledger.update(0, [&](Usage& usage, const auto&) {
       EXPECT_EQ(usage.total_bytes, i);
       usage.total_bytes = i + 1;
       usage.note_eviction(i, static_cast<std::int64_t>(1000 + i));
     }));
   }
-  EXPECT_TRUE(ledger.update(0, [](Usage& usage) {
+  EXPECT_TRUE(ledger.update(0, [](Usage& usage, const auto&) {
     EXPECT_TRUE(usage.was_evicted_since(199, 1199));
     EXPECT_FALSE(usage.was_evicted_since(199, 1200));
     EXPECT_FALSE(usage.was_evicted_since(0, 0)) << "the list is short";
@@ -291,7 +308,7 @@ TEST(UsageLedger, IsAdviceOnly) {
   // A link in its place is not followed, so that no other file can be made to be overwritten.
   const std::string victim = dir.write("victim", "x");
   std::filesystem::create_symlink(victim, dir.path("link"));
-  EXPECT_FALSE(UsageLedger(dir.path("link")).update(0, [](Usage&) {}));
+  EXPECT_FALSE(UsageLedger(dir.path("link")).update(0, [](Usage&, const auto&) {}));
 }
 
 }  // namespace

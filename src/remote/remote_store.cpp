@@ -159,9 +159,9 @@ Result<ManifestFile> RemoteStore::publish_uncounted(const Entry& entry, bool ski
     if (there && there->files.front().path == manifest_path(entry.id)) {
       // Servers of files that remove what is old may have kept the one without the other.
       const std::string path = "/cas/" + to_hex(there->files.front().sha256);
-      const Status payload = ask(HttpMethod::head, path, nullptr, page_limit, deadline).status();
+      const Result<HttpResponse> payload = ask(HttpMethod::head, path, nullptr, page_limit, deadline);
       if (payload) return there->files.front();
-      if (payload.code() != StatusCode::not_found) return payload;
+      if (payload.status().code() != StatusCode::not_found) return payload.status();
     }
   }
   const Bytes bytes = encode_entry(entry);

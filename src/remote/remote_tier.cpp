@@ -150,7 +150,8 @@ Status RemoteTier::flush(int milliseconds) {
   }
   const std::uint64_t failed = unsent_ + remote_->remote_stats().upload_failures;
   if (failed == 0) return Status::ok();
-  return {StatusCode::io_error, fmt::format("{}: {} entries could not be published", remote_->base_url(), failed)};
+  return {StatusCode::io_error,
+          fmt::format("{}: {} entries or manifests could not be published", remote_->base_url(), failed)};
 }
 
 void RemoteTier::run() {
@@ -166,6 +167,8 @@ void RemoteTier::run() {
       send(job);
     } catch (const std::bad_alloc&) {
       log_.warning("remote cache {}: no memory to publish", remote_->base_url());
+      const std::lock_guard counted(mutex_);
+      ++unsent_;
     }
     lock.lock();
     is_sending_ = false;
@@ -202,6 +205,8 @@ void RemoteTier::send(const Job& job) {
   if (job.plan.size() < 2 || all.files.size() != job.plan.size()) return;
   if (const Status written = remote_->write_manifest(name, all, deadline); !written) {
     log_.warning("remote cache: {}", written.message());
+    const std::lock_guard lock(mutex_);
+    ++unsent_;
   }
 }
 

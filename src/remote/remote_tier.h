@@ -71,7 +71,7 @@ class RemoteTier {
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   bool is_sending_ = false, ends_ = false;
-  std::uint64_t unsent_ = 0;  // entries of jobs that were dropped
+  std::uint64_t unsent_ = 0;  // entries of jobs that were dropped, manifests of plans that could not be sent
   std::thread sender_;        // from the first publish() on
 };
 

@@ -132,6 +132,19 @@ TEST_F(RemoteTierTest, WhatCouldNotBeSentIsToldByFlush) {
   EXPECT_EQ(tier->stats().upload_failures, ids.size());
 }
 
+TEST_F(RemoteTierTest, APlansManifestThatCouldNotBeSentIsToldByFlush) {
+  for (const Entry& entry : entries) ASSERT_TRUE(local->put(entry));
+  server.set_fault([this](const HttpRequest& request) -> std::optional<Result<HttpResponse>> {
+    const bool is_it = request.method == HttpMethod::put && request.url.ends_with("/ac/" + plan_name(ids));
+    if (!is_it) return std::nullopt;
+    return Result<HttpResponse>(HttpResponse{507, {}});
+  });
+  const auto tier = tier_of(*local);
+  tier->publish(ids, ids);
+  EXPECT_EQ(tier->flush(60'000).code(), StatusCode::io_error);
+  EXPECT_EQ(tier->stats().uploads, ids.size());
+}
+
 TEST_F(RemoteTierTest, StoppedInBetweenTheRestIsLeft) {
   fill_server();
   options.connections = 1;

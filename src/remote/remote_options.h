@@ -12,6 +12,8 @@ inline constexpr const char* default_libcurl = "libcurl.so.4";
 inline constexpr const char* no_remote =
     "none";  // where an address is expected: whatever else names one, there is none
 
+inline constexpr int default_flush_ms = 30000;
+
 struct RemoteOptions {
   std::string url;     // "http://host:port/prefix", "https://...", "s3://bucket/prefix"; "": no remote cache
   bool write = false;  // also publish what is compiled here
@@ -24,13 +26,13 @@ struct RemoteOptions {
   std::string s3_endpoint, s3_region = "us-east-1", s3_access_key, s3_secret_key, s3_session_token;
   std::string libcurl = default_libcurl;
 
-  int connect_ms = 1000;       // for a connection, TLS included
-  int request_ms = 5000;       // for a request, from the start to the last byte
-  int budget_ms = 30000;       // for all the downloads of a warmup
-  int flush_ms = 30000;        // for the uploads after it, where they are waited for
-  int breaker_failures = 3;    // in a row: the remote is left alone
-  int probe_after_ms = 60000;  // after that time one request tries it again
-  int connections = 16;        // at once
+  int connect_ms = 1000;            // for a connection, TLS included
+  int request_ms = 5000;            // for a request, from the start to the last byte
+  int budget_ms = 30000;            // for all the downloads of a warmup
+  int flush_ms = default_flush_ms;  // for the uploads after it, where they are waited for
+  int breaker_failures = 3;         // in a row: the remote is left alone
+  int probe_after_ms = 60000;       // after that time one request tries it again
+  int connections = 16;             // at once
 
   bool is_set() const { return !url.empty(); }
   bool is_s3() const { return url.starts_with("s3://"); }

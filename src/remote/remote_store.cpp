@@ -9,6 +9,13 @@ namespace gemvjit {
 namespace {
 
 constexpr std::size_t page_limit = 64u << 10;  // bytes of an answer that says no more than its status
+constexpr const char* doctors_set = "gemvjit-cache doctor";
+
+std::string payload_path(const ManifestFile& file) { return "/cas/" + to_hex(file.sha256); }
+
+ManifestFile file_of(std::string path, const Bytes& payload) {
+  return {std::move(path), Sha256::of(payload.data(), payload.size()), payload.size()};
+}
 
 // What a status says of a request that was for something. 2xx: ok.
 Status meaning_of(HttpMethod method, const std::string& url, long status) {
@@ -104,6 +111,21 @@ Status RemoteStore::write_manifest(const std::string& name, const Manifest& mani
   return ask(HttpMethod::put, "/ac/" + name, &bytes, page_limit, deadline).status();
 }
 
+RemoteStore::PlanFiles RemoteStore::read_plan(const std::vector<EntryId>& plan, Deadline deadline) {
+  Result<Manifest> manifest = read_manifest(plan_name(plan), deadline);
+  if (!manifest) return {{}, manifest.status()};
+  PlanFiles files;
+  for (ManifestFile& file : manifest->files) files.by_path[file.path] = file;
+  return files;
+}
+
+// The payload, and after it the manifest that names it.
+Status RemoteStore::put_named(const std::string& name, const ManifestFile& file, const Bytes& payload,
+                              Deadline deadline) {
+  GEMVJIT_TRY(ask(HttpMethod::put, payload_path(file), &payload, page_limit, deadline).status());
+  return write_manifest(name, {{file}}, deadline);
+}
+
 Result<Entry> RemoteStore::fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline) {
   ManifestFile file;
   if (known != nullptr) {
@@ -118,7 +140,7 @@ Result<Entry> RemoteStore::fetch_uncounted(const EntryId& id, const ManifestFile
     }
     file = *found;
   }
-  const std::string path = "/cas/" + to_hex(file.sha256);
+  const std::string path = payload_path(file);
   GEMVJIT_TRY_ASSIGN(const HttpResponse response, ask(HttpMethod::get, path, nullptr, file.size, deadline));
   const auto damaged = [&](const std::string& why) {
     return Status(StatusCode::entry_damaged, fmt::format("{}{}: {}", base_, path, why));
@@ -158,7 +180,7 @@ Result<ManifestFile> RemoteStore::publish_uncounted(const Entry& entry, bool ski
     if (!there && code != StatusCode::not_found && code != StatusCode::entry_damaged) return there.status();
     if (there && there->files.front().path == manifest_path(entry.id)) {
       // Servers of files that remove what is old may have kept the one without the other.
-      const std::string path = "/cas/" + to_hex(there->files.front().sha256);
+      const std::string path = payload_path(there->files.front());
       const Result<HttpResponse> payload = ask(HttpMethod::head, path, nullptr, page_limit, deadline);
       if (payload) return there->files.front();
       if (payload.status().code() != StatusCode::not_found) return payload.status();
@@ -169,9 +191,8 @@ Result<ManifestFile> RemoteStore::publish_uncounted(const Entry& entry, bool ski
     return Status(StatusCode::invalid_argument, fmt::format("the entry of {} has {} bytes, {} are sent at most",
                                                             entry.id.key.text(), bytes.size(), remote_payload_limit));
   }
-  const ManifestFile file{manifest_path(entry.id), Sha256::of(bytes.data(), bytes.size()), bytes.size()};
-  GEMVJIT_TRY(ask(HttpMethod::put, "/cas/" + to_hex(file.sha256), &bytes, page_limit, deadline).status());
-  GEMVJIT_TRY(write_manifest(name, {{file}}, deadline));
+  const ManifestFile file = file_of(manifest_path(entry.id), bytes);
+  GEMVJIT_TRY(put_named(name, file, bytes, deadline));
   return file;
 }
 
@@ -184,19 +205,19 @@ Result<ManifestFile> RemoteStore::publish(const Entry& entry, bool skip_if_there
 
 Status RemoteStore::ping(Deadline deadline) {
   const Result<HttpResponse> response =
-      ask(HttpMethod::head, "/ac/" + set_name("gemvjit-cache doctor"), nullptr, page_limit, deadline);
+      ask(HttpMethod::head, "/ac/" + set_name(doctors_set), nullptr, page_limit, deadline);
   return response || response.status().code() == StatusCode::not_found ? Status::ok() : response.status();
 }
 
 Status RemoteStore::try_write(Deadline deadline) {
   constexpr std::string_view text = "gemvjit-cache doctor\n";
   const Bytes bytes(text.begin(), text.end());
-  const ManifestFile file{"doctor", Sha256::of(bytes.data(), bytes.size()), bytes.size()};
-  const std::string path = "/cas/" + to_hex(file.sha256), name = set_name("gemvjit-cache doctor");
-  GEMVJIT_TRY(ask(HttpMethod::put, path, &bytes, page_limit, deadline).status());
-  GEMVJIT_TRY(write_manifest(name, {{file}}, deadline));
+  const ManifestFile file = file_of("doctor", bytes);
+  const std::string name = set_name(doctors_set);
+  GEMVJIT_TRY(put_named(name, file, bytes, deadline));
   GEMVJIT_TRY_ASSIGN(const Manifest manifest, read_manifest(name, deadline));
-  GEMVJIT_TRY_ASSIGN(const HttpResponse payload, ask(HttpMethod::get, path, nullptr, bytes.size(), deadline));
+  GEMVJIT_TRY_ASSIGN(const HttpResponse payload,
+                     ask(HttpMethod::get, payload_path(file), nullptr, bytes.size(), deadline));
   if (manifest.files == std::vector{file} && payload.body == bytes) return Status::ok();
   return {StatusCode::entry_damaged, fmt::format("{} gives back other bytes than it was given", base_)};
 }

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,12 @@ class RemoteStore final : public CubinStore {
   // its payload.
   Result<ManifestFile> publish(const Entry& entry, bool skip_if_there, Deadline deadline);
   Result<Manifest> read_manifest(const std::string& name, Deadline deadline);
+  // The same of a plan, by path; `problem` says why it is empty.
+  struct PlanFiles {
+    std::map<std::string, ManifestFile> by_path;
+    Status problem;
+  };
+  PlanFiles read_plan(const std::vector<EntryId>& plan, Deadline deadline);
   // unsupported for one beyond the limits that decode_manifest() has.
   Status write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline);
   // One request that answers whether the server is there and takes us: ok also where it has nothing.
@@ -82,6 +89,7 @@ class RemoteStore final : public CubinStore {
                            Deadline deadline);
   Result<Entry> fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline);
   Result<ManifestFile> publish_uncounted(const Entry& entry, bool skip_if_there, Deadline deadline);
+  Status put_named(const std::string& name, const ManifestFile& file, const Bytes& payload, Deadline deadline);
   void warn(const Status& status);
 
   const RemoteOptions options_;

@@ -24,7 +24,7 @@ struct Senders {
 };
 std::atomic<Senders*> senders_of_process{nullptr};
 
-constexpr std::chrono::seconds most_at_exit{30};  // for all contexts of the process
+constexpr std::chrono::milliseconds most_at_exit{default_flush_ms};  // for all contexts of the process
 
 void finish_all() {
   Senders* const senders = senders_of_process.load(std::memory_order_acquire);
@@ -90,10 +90,7 @@ std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const
   if (wanted.empty()) return {};
   const Deadline deadline = until.value_or(remote_->deadline_in(remote_->options().budget_ms));
   std::map<std::string, ManifestFile> known;
-  if (plan.size() > 1) {
-    const Result<Manifest> manifest = remote_->read_manifest(plan_name(plan), deadline);
-    for (const ManifestFile& file : manifest ? manifest->files : std::vector<ManifestFile>{}) known[file.path] = file;
-  }
+  if (plan.size() > 1) known = remote_->read_plan(plan, deadline).by_path;
   std::vector<std::uint8_t> got(wanted.size(), 0);
   parallel_each(wanted.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
     if (stop && stop()) return;

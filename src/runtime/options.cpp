@@ -39,6 +39,16 @@ Status refuse(const OptionRow& row, const std::string& from, const std::string& 
           fmt::format("{} \"{}\" is not accepted for {}: {}", from, value, row.name, row.text)};
 }
 
+// A text that is a whole number from end to end.
+template <typename Number>
+std::optional<Number> whole_number(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
 int default_compile_threads() { return default_compile_jobs(std::thread::hardware_concurrency(), free_host_memory()); }
 
 Result<int> choose_compile_threads(const OptionRequest& request, const EnvironmentReader& environment) {
@@ -49,10 +59,8 @@ Result<int> choose_compile_threads(const OptionRequest& request, const Environme
   }
   const std::optional<std::string> text = variable_of(option::compile_threads, environment);
   if (!text) return default_compile_threads();
-  int threads = 0;
-  const char* end = text->data() + text->size();
-  const auto parsed = std::from_chars(text->data(), end, threads);
-  if (parsed.ec == std::errc() && parsed.ptr == end && in_range(threads)) return threads;
+  const auto threads = whole_number<int>(*text);
+  if (threads && in_range(*threads)) return *threads;
   return refuse(option::compile_threads, option::compile_threads.variable, *text);
 }
 
@@ -60,10 +68,8 @@ Result<std::uint64_t> choose_cache_max_bytes(const EnvironmentReader& environmen
   constexpr std::uint64_t least = std::uint64_t{1} << 20;
   const std::optional<std::string> text = variable_of(option::cache_max_bytes, environment);
   if (!text) return ContextOptions{}.cache_max_bytes;
-  std::uint64_t bytes = 0;
-  const char* end = text->data() + text->size();
-  const auto parsed = std::from_chars(text->data(), end, bytes);
-  if (parsed.ec == std::errc() && parsed.ptr == end && (bytes == 0 || bytes >= least)) return bytes;
+  const auto bytes = whole_number<std::uint64_t>(*text);
+  if (bytes && (*bytes == 0 || *bytes >= least)) return *bytes;
   return refuse(option::cache_max_bytes, option::cache_max_bytes.variable, *text);
 }
 
@@ -156,13 +162,11 @@ Result<RemoteOptions> resolve_remote_options(const EnvironmentReader& environmen
     return refuse(option::remote_write, option::remote_write.variable, write);
   options.write = write == "1";
   if (const std::string budget = text(option::remote_budget); !budget.empty()) {
-    int seconds = 0;
-    const char* const end = budget.data() + budget.size();
-    const auto parsed = std::from_chars(budget.data(), end, seconds);
-    if (parsed.ec != std::errc() || parsed.ptr != end || seconds < 1 || seconds > 3600) {
+    const auto seconds = whole_number<int>(budget);
+    if (!seconds || *seconds < 1 || *seconds > 3600) {
       return refuse(option::remote_budget, option::remote_budget.variable, budget);
     }
-    options.budget_ms = 1000 * seconds;
+    options.budget_ms = 1000 * *seconds;
   }
   options.token_file = text(option::remote_token_file);
   options.token = first({"GEMVJIT_REMOTE_TOKEN"});

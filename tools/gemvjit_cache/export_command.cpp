@@ -44,15 +44,6 @@ ExitCode choose_entries(const CacheArguments& arguments, const std::vector<Liste
   return exit_nothing_found;
 }
 
-// Why an entry is not passed on, least of all under another signature: under the policy all no trusted key signed it,
-// or under any its signature is wrong.
-Status check_signature(const Signatures& signatures, const Entry& entry) {
-  GEMVJIT_TRY(signatures.check(entry));
-  const SignatureFacts facts = signatures.examine(entry);
-  if (facts.state != SignatureState::bad) return Status::ok();
-  return {StatusCode::unsupported, facts.text()};
-}
-
 // What was asked for by name has to be trusted. Of all the rest those that cannot be passed on are left out, and named.
 struct LeftOut {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();

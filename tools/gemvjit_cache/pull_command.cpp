@@ -1,7 +1,6 @@
 // gemvjit-cache pull: a set, or the kernels of a plan, from a remote cache into the cache folder.
 #include <fmt/format.h>
 
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -50,14 +49,12 @@ ExitCode wanted_of_plan(RemoteStore& remote, const std::string& path, std::vecto
   }
   std::vector<EntryId> ids;
   for (const PlannedKernel& kernel : plan->kernels) ids.push_back(kernel.id);
-  std::map<std::string, ManifestFile> known;
-  // Where the plan has none, or it cannot be read, each kernel's own says more.
-  const Result<Manifest> manifest = remote.read_manifest(plan_name(ids), no_deadline());
-  if (manifest.status().code() == StatusCode::unsupported) return complain_of_remote(manifest.status());  // cannot ask
-  for (const ManifestFile& file : manifest ? manifest->files : std::vector<ManifestFile>{}) known[file.path] = file;
+  // Where the plan has no manifest, or it cannot be read, each kernel's own says more.
+  const RemoteStore::PlanFiles known = remote.read_plan(ids, no_deadline());
+  if (known.problem.code() == StatusCode::unsupported) return complain_of_remote(known.problem);  // cannot ask
   for (const EntryId& id : ids) {
-    const auto found = known.find(manifest_path(id));
-    wanted.push_back({id, found == known.end() ? std::nullopt : std::optional(found->second)});
+    const auto found = known.by_path.find(manifest_path(id));
+    wanted.push_back({id, found == known.by_path.end() ? std::nullopt : std::optional(found->second)});
   }
   return exit_done;
 }

@@ -71,13 +71,11 @@ ExitCode code_of(const Status& loaded) {
   return loaded.code() == StatusCode::unsupported ? exit_not_trusted : exit_entry_damaged;
 }
 
-// Why an entry is not passed on: as gemvjit-cache export has it.
+// The entry, or why it is not passed on.
 Result<Entry> load(const std::string& path, const EntryId& id, const EntryGuard& guard, const Signatures& signatures) {
   GEMVJIT_TRY_ASSIGN(Entry entry, load_entry_file(path, &guard));
   if (!(entry.id == id)) return foreign_entry(entry.id);
-  GEMVJIT_TRY(signatures.check(entry));
-  const SignatureFacts facts = signatures.examine(entry);
-  if (facts.state == SignatureState::bad) return Status(StatusCode::unsupported, facts.text());
+  GEMVJIT_TRY(check_signature(signatures, entry));
   return entry;
 }
 

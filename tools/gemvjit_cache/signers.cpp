@@ -35,6 +35,13 @@ ExitCode check_signing_key(const Signatures& signatures) {
   return exit_environment;
 }
 
+Status check_signature(const Signatures& signatures, const Entry& entry) {
+  GEMVJIT_TRY(signatures.check(entry));
+  const SignatureFacts facts = signatures.examine(entry);
+  if (facts.state != SignatureState::bad) return Status::ok();
+  return {StatusCode::unsupported, facts.text()};
+}
+
 ordered_json signature_json(const SignatureFacts& facts) {
   const auto text_or_null = [](const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); };
   return {{"state", signature_state_name(facts.state)},

@@ -19,6 +19,10 @@ ExitCode open_signatures(const CacheArguments& arguments, std::shared_ptr<const 
 // work, so that its failure is neither taken for another nor missed where there is nothing to sign.
 ExitCode check_signing_key(const Signatures& signatures);
 
+// Why an entry is not passed on, least of all under another signature: under the policy all no trusted key signed it,
+// or under any its signature is wrong.
+Status check_signature(const Signatures& signatures, const Entry& entry);
+
 nlohmann::ordered_json signature_json(const SignatureFacts& facts);
 
 // Who signed the whole ones of the entries, as the field "signatures" of the document and, if asked for, in lines.

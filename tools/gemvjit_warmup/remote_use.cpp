@@ -17,7 +17,7 @@
 namespace gemvjit::tools {
 namespace {
 
-constexpr std::int32_t flush_ms = 30'000, flush_slice_ms = 200;
+constexpr std::int32_t flush_ms = default_flush_ms, flush_slice_ms = 200;
 
 bool has_remote() {
   const Result<RemoteOptions> remote = resolve_remote_options(tool_environment());

@@ -5,14 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
-
-struct stat;
 
 namespace gemvjit {
 
@@ -22,13 +19,8 @@ using Bytes = std::vector<std::uint8_t>;
 // final symbolic link, without blocking on a FIFO). not_found if there is no such file, io_error for all else, a file
 // that ended before its own size included.
 Result<Bytes> read_file(const std::string& path, std::size_t limit);
-// The same, if `check` takes the open file (what fstat says of it), before a byte is read; else its failure.
-Result<Bytes> read_file(const std::string& path, std::size_t limit,
-                        const std::function<Status(const struct stat& info)>& check);
 
-// Make `directory` and its missing parents with that mode whatever the umask; with any but 0700, which others are to
-// use, each also with its parent's group, and under its name only once it is so. ok if it is there already. io_error
-// names the part that could not be made, or that is no directory.
+// Make `directory` and its missing parents, as Folder::make does (folder.h).
 Status make_directories(const std::string& directory, mode_t mode = 0700);
 
 // How the name of a file begins that publish_file is still writing: ".tmp-<pid>-<16 hex digits>".

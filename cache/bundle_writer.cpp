@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include "cache/bundle.h"
 #include "cache/bundle_layout.h"
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
+#include "src/base/folder.h"
 
 namespace gemvjit {
 namespace {
@@ -35,14 +37,14 @@ bool is_bundle_temporary(std::string_view name) {
 }
 
 // What writers left in the folder that did not live to remove it. Another user's stays where that is not allowed.
-void remove_stale_temporaries(const std::string& folder) {
-  const auto names = list_directory(folder);
+void remove_stale_temporaries(const Folder& folder) {
+  const auto names = folder.list();
   const std::int64_t now = std::time(nullptr);
   for (const std::string& name : names ? *names : std::vector<std::string>{}) {
-    const std::string path = folder + "/" + name;
-    struct stat info {};
-    if (!is_bundle_temporary(name) || ::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    if (now - std::int64_t{info.st_mtime} > stale_after_seconds) (void)remove_file(path);
+    if (!is_bundle_temporary(name)) continue;
+    const auto info = folder.examine(name);
+    if (!info || !S_ISREG(info->st_mode)) continue;
+    if (now - std::int64_t{info->st_mtime} > stale_after_seconds) (void)folder.remove(name);
   }
 }
 
@@ -51,21 +53,20 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(std::string final_path) : final_path_(std::move(final_path)) {}
   ~TemporaryFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) (void)folder_->remove(temporary_);
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   Status create() {
-    const std::string folder = split_path(final_path_).folder;
-    remove_stale_temporaries(folder);
+    GEMVJIT_TRY_ASSIGN(folder_, Folder::open(split_path(final_path_).folder));
+    remove_stale_temporaries(*folder_);
     int error = 0;
     for (unsigned attempt = 0; attempt < 16; ++attempt) {
-      std::string name = fmt::format("{}/{}{}", folder, temporary_file_name(attempt), bundle_suffix);
-      fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+      std::string name = fmt::format("{}{}", temporary_file_name(attempt), bundle_suffix);
+      file_ = folder_->open_file(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
       error = errno;
-      if (fd_ >= 0) {
+      if (file_.is_open()) {
         temporary_ = std::move(name);
         return Status::ok();
       }
@@ -77,9 +78,9 @@ class TemporaryFile {
   Status append(const Bytes& bytes) {
     std::size_t written = 0;
     while (written < bytes.size()) {
-      const ssize_t got = ::write(fd_, bytes.data() + written, bytes.size() - written);
+      const ssize_t got = ::write(file_.get(), bytes.data() + written, bytes.size() - written);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return io_failure("write", temporary_, errno);
+      if (got < 0) return io_failure("write", folder_->path_of(temporary_), errno);
       written += static_cast<std::size_t>(got);
     }
     sha_.update(bytes.data(), bytes.size());
@@ -88,33 +89,24 @@ class TemporaryFile {
   }
 
   Status publish() {
-    if (::fsync(fd_) != 0) return io_failure("fsync", temporary_, errno);
-    const int fd = fd_;
-    fd_ = -1;
+    const std::string path = folder_->path_of(temporary_);
+    if (::fsync(file_.get()) != 0) return io_failure("fsync", path, errno);
     // Some network file systems report a failed write only here.
-    if (::close(fd) != 0 && errno != EINTR) return io_failure("close", temporary_, errno);
-    if (std::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
-      return io_failure("rename a temporary file to", final_path_, errno);
+    if (const int error = file_.close(); error != 0) return io_failure("close", path, error);
+    if (const Status moved = folder_->move(temporary_, *folder_, split_path(final_path_).name); !moved) {
+      return {StatusCode::io_error, moved.message()};
     }
     temporary_.clear();
-    const std::string folder = split_path(final_path_).folder;
-    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return io_failure("open directory", folder, errno);
-    const int error = ::fsync(directory) != 0 ? errno : 0;
-    ::close(directory);
-    // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
-    if (error != 0 && error != EINVAL && error != ENOTSUP) {
-      return io_failure("fsync directory", folder, error);
-    }
-    return Status::ok();
+    return folder_->sync();
   }
 
   std::uint64_t size() const { return size_; }
   Digest digest() { return sha_.finish(); }
 
  private:
-  std::string final_path_, temporary_;
-  int fd_ = -1;
+  std::string final_path_, temporary_;  // a path, a name
+  std::optional<Folder> folder_;
+  Descriptor file_{-1};
   std::uint64_t size_ = 0;
   Sha256 sha_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
 #include "src/base/files.h"
@@ -15,59 +16,69 @@ std::string_view without_end_slashes(std::string_view path) {
   return path;
 }
 
-// Opens, or else makes, one folder in another.
-using Step = Result<Folder> (*)(const Folder& parent, const std::string& name, const EntryGuard& guard, mode_t mode);
-
-Result<Folder> open_step(const Folder& parent, const std::string& name, const EntryGuard& guard, mode_t) {
-  if (guard.kind != EntryGuard::Kind::layer) return parent.open_folder(name);
-  GEMVJIT_TRY_ASSIGN(const struct stat info, parent.examine(name));
-  if (S_ISLNK(info.st_mode)) GEMVJIT_TRY(guard.check_link(parent.path_of(name), info));
-  return parent.open_folder_through_link(name);
-}
-
-Result<Folder> make_step(const Folder& parent, const std::string& name, const EntryGuard&, mode_t mode) {
-  return parent.make_folder(name, mode);
-}
+// Opens, or else makes, one folder in another; the guard looks at it.
+using Step = std::function<Result<Folder>(const Folder& parent, const std::string& name)>;
 
 // From the root, which was opened, down to `folder`.
-Result<Folder> descend(Folder at, std::string_view root, std::string_view folder, const EntryGuard& guard, Step step,
-                       mode_t mode) {
+Result<Folder> descend(Folder at, std::string_view root, std::string_view folder, const Step& step) {
   root = without_end_slashes(root);
-  if (!folder.starts_with(root)) {
+  const bool is_below = folder.starts_with(root) && (folder.size() == root.size() || root == "/" || folder[root.size()] == '/');
+  if (!is_below) {
     return Status(StatusCode::io_error, fmt::format("{} is no folder of the cache {}", folder, root));
   }
   folder.remove_prefix(root.size());
-  GEMVJIT_TRY(guard.check_folder(at));
   while (!folder.empty()) {
-    folder.remove_prefix(folder.front() == '/' ? 1 : 0);
     const std::size_t end = std::min(folder.find('/'), folder.size());
-    if (end == 0) continue;
-    GEMVJIT_TRY_ASSIGN(Folder next, step(at, std::string(folder.substr(0, end)), guard, mode));
-    GEMVJIT_TRY(guard.check_folder(next));
-    at = std::move(next);
-    folder.remove_prefix(end);
+    if (end > 0) {
+      GEMVJIT_TRY_ASSIGN(Folder next, step(at, std::string(folder.substr(0, end))));
+      at = std::move(next);
+    }
+    folder.remove_prefix(std::min(end + 1, folder.size()));
   }
   return at;
 }
 
 }  // namespace
 
+Result<Folder> open_cache_subfolder(const Folder& parent, const std::string& name, const EntryGuard& guard) {
+  const auto open = [&]() -> Result<Folder> {
+    if (guard.kind != EntryGuard::Kind::layer) return parent.open_folder(name);
+    GEMVJIT_TRY_ASSIGN(const struct stat info, parent.examine(name));
+    if (S_ISLNK(info.st_mode)) GEMVJIT_TRY(guard.check_link(parent.path_of(name), info));
+    return parent.open_folder_through_link(name);
+  };
+  GEMVJIT_TRY_ASSIGN(Folder folder, open());
+  GEMVJIT_TRY(guard.check_folder(folder));
+  return folder;
+}
+
 Result<Folder> open_cache_folder(const std::string& root, const std::string& folder, const EntryGuard* guard) {
+  const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
   GEMVJIT_TRY_ASSIGN(Folder at, Folder::open(std::string(without_end_slashes(root))));
-  return descend(std::move(at), root, folder, guard != nullptr ? *guard : EntryGuard::of_anyone(), open_step, 0);
+  GEMVJIT_TRY(used.check_folder(at));
+  return descend(std::move(at), root, folder, [&](const Folder& parent, const std::string& name) {
+    return open_cache_subfolder(parent, name, used);
+  });
 }
 
 Result<Folder> make_cache_folder(const std::string& root, const std::string& folder, CacheTrust trust,
                                  const EntryGuard* guard) {
-  const SplitPath split = split_path(std::string(without_end_slashes(root)));
+  const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
   const mode_t mode = file_modes(trust).folder;
-  GEMVJIT_TRY_ASSIGN(const Folder parent, Folder::make(split.folder, 0700));
-  // A root that is there may be a link: root_safety.h has looked at where it leads.
-  Result<Folder> at = split.name.empty() ? Folder::open(split.folder) : parent.open_folder_through_link(split.name);
-  if (!at && at.status().code() == StatusCode::not_found) at = parent.make_folder(split.name, mode);
-  if (!at) return at;
-  return descend(std::move(at).value(), root, folder, guard != nullptr ? *guard : EntryGuard::of_anyone(), make_step,
-                 mode);
+  const SplitPath split = split_path(std::string(without_end_slashes(root)));
+  GEMVJIT_TRY_ASSIGN(Folder at, Folder::make(split.folder, 0700));
+  if (!split.name.empty()) {
+    // A root that is there may be a link: root_safety.h has looked at where it leads.
+    Result<Folder> opened = at.open_folder_through_link(split.name);
+    if (opened.status().code() == StatusCode::not_found) opened = at.make_folder(split.name, mode);
+    GEMVJIT_TRY_ASSIGN(at, std::move(opened));
+  }
+  GEMVJIT_TRY(used.check_folder(at));
+  return descend(std::move(at), root, folder, [&](const Folder& parent, const std::string& name) -> Result<Folder> {
+    GEMVJIT_TRY_ASSIGN(Folder made, parent.make_folder(name, mode));
+    GEMVJIT_TRY(used.check_folder(made));
+    return made;
+  });
 }
 
 Result<Folder> open_cache_folder_of(const std::string& root, const std::string& path, const EntryGuard* guard) {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 #include <new>
 #include <set>
 
+#include "cache/cache_folders.h"
 #include "cache/entry_files.h"
-#include "cache/file_modes.h"
 #include "cache/layout.h"
 #include "cache/put_policy.h"
 #include "cache/quarantine.h"
@@ -24,18 +25,17 @@ constexpr int put_attempts = 4;  // others may remove, damage or publish what a 
 
 bool is_searchable_directory(const std::string& path) { return ::access((path + "/").c_str(), X_OK) == 0; }
 
-void remove_stale_temporaries(const std::string& directory, std::int64_t stale_after_seconds) {
-  const auto names = list_directory(directory);
+void remove_stale_temporaries(const Folder& folder, std::int64_t stale_after_seconds) {
+  const auto names = folder.list();
   if (!names) return;
   const std::int64_t now = std::time(nullptr);
   for (const std::string& name : *names) {
     if (!is_temporary_file_name(name)) continue;
-    const std::string path = directory + "/" + name;
-    struct stat info {};
-    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const auto info = folder.examine(name);
+    if (!info || !S_ISREG(info->st_mode)) continue;
     // Of the future is as wrong as long ago: clocks are set, and servers have their own.
-    const std::int64_t age = std::abs(now - std::int64_t{info.st_mtime});
-    if (stale_after_seconds < 0 || age > stale_after_seconds) (void)remove_file(path);
+    const std::int64_t age = std::abs(now - std::int64_t{info->st_mtime});
+    if (stale_after_seconds < 0 || age > stale_after_seconds) (void)folder.remove(name);
   }
 }
 
@@ -102,17 +102,15 @@ void DirStore::warn_of_unusable(const EntryId& id, const Status& problem) {
 // else io_error. Nothing is damaged that a folder leads to which the guard refuses: it is not this cache's.
 Status DirStore::judge(const std::string& path, const Status& problem) const {
   if (problem.code() == StatusCode::not_found) return problem;
-  if (entry_state(path, problem) != EntryState::damaged) {
-    return {StatusCode::io_error, with_path(path, problem).message()};
-  }
-  if (guard() != nullptr) GEMVJIT_TRY(guard()->check_way(path));
-  return {StatusCode::entry_damaged, with_path(path, problem).message()};
+  const bool is_damaged = entry_state(path, problem) == EntryState::damaged;
+  if (is_damaged) GEMVJIT_TRY(open_cache_folder_of(root_, path, guard()).status());
+  return {is_damaged ? StatusCode::entry_damaged : StatusCode::io_error, with_path(path, problem).message()};
 }
 
 Result<FoundEntry> DirStore::look(const EntryId& id) {
   try {
     const std::string path = path_of(id);
-    Result<Entry> entry = load_entry_file(path, guard());
+    Result<Entry> entry = load_entry_file(root_, id, guard());
     if (entry && entry->id == id) return FoundEntry{std::move(entry).value(), path};
     return judge(path, entry ? foreign_entry(entry->id) : entry.status());
   } catch (const std::bad_alloc&) {
@@ -144,17 +142,17 @@ std::optional<Entry> DirStore::get(const EntryId& id) {
 // Move the file to the quarantine. False if it is still there. Somebody may have published a whole entry since it was
 // found damaged, and that was moved then: it goes back, or is built once more where that fails.
 bool DirStore::set_aside(const EntryId& id) {
-  const std::string path = path_of(id);
-  const Result<std::string> moved = quarantine_file(root_, path, options_.trust);
+  const Result<Quarantined> moved = quarantine_file(root_, path_of(id), options_.trust, guard());
   if (!moved) return moved.status().code() == StatusCode::not_found;
-  const Result<Entry> entry = load_entry_file(*moved);
+  const Result<Entry> entry = load_entry_file(moved->to, moved->name);
   if (entry && entry->id == id) {
-    (void)::link(moved->c_str(), path.c_str());
-    (void)remove_file(*moved);
+    (void)::linkat(moved->to.descriptor(), moved->name.c_str(), moved->from.descriptor(), entry_file_name(id).c_str(),
+                   0);
+    (void)moved->to.remove(moved->name);
     return true;
   }
   count(&StoreStats::quarantined);
-  prune_quarantine(root_, options_.quarantine);
+  prune_quarantine(moved->to, options_.quarantine);
   return true;
 }
 
@@ -162,7 +160,7 @@ bool DirStore::set_aside(const EntryId& id) {
 // cannot be read: it may hold what others, or this process a moment later, can use.
 Result<DirStore::Present> DirStore::look_at_present(const Entry& entry, Replace replace) {
   const std::string path = path_of(entry.id);
-  const Result<Entry> present = load_entry_file(path, guard());
+  const Result<Entry> present = load_entry_file(root_, entry.id, guard());
   if (present && present->id == entry.id) {
     switch (judge_put(*present, entry, replace)) {
       case PutVerdict::replace:
@@ -212,15 +210,13 @@ Status DirStore::keep(const Entry& entry, Replace replace) {
     const Result<Present> present = look_at_present(entry, replace);
     if (!present) return {StatusCode::cache_not_writable, present.status().message()};
     if (*present == Present::stays) return Status::ok();
-    status = make_cache_folder(root_, directory, options_.trust);
-    if (!status) continue;
-    if (const Status way = guard() != nullptr ? guard()->check_way(path_of(entry.id)) : Status::ok(); !way) {
-      return {StatusCode::cache_not_writable, way.message()};
-    }
-    if (first_time(swept_, directory)) remove_stale_temporaries(directory, options_.stale_after_seconds);
+    const Result<Folder> folder = make_cache_folder(root_, directory, options_.trust, guard());
+    status = folder.status();
+    if (!folder) continue;
+    if (first_time(swept_, directory)) remove_stale_temporaries(*folder, options_.stale_after_seconds);
     const auto published =
-        publish_file(directory, entry_file_name(entry.id), bytes.data(), bytes.size(),
-                     {.replace = *present == Present::replaceable, .mode = file_modes(options_.trust).file});
+        folder->publish(entry_file_name(entry.id), bytes.data(), bytes.size(),
+                        {.replace = *present == Present::replaceable, .mode = file_modes(options_.trust).file});
     if (published && *published == Published::whole) return Status::ok();
     // Another writer was first: what it wrote is looked at. Or the folder went away: it is made again.
     status = published ? Status(StatusCode::io_error, fmt::format("{} changes all the time", path_of(entry.id)))
@@ -254,8 +250,7 @@ Status DirStore::put(const Entry& entry, Replace replace) {
 
 Status DirStore::remove(const EntryId& id) {
   const std::string path = path_of(id);
-  if (guard() != nullptr) GEMVJIT_TRY(guard()->check_way(path));
-  GEMVJIT_TRY(remove_file(path));
+  GEMVJIT_TRY(remove_cache_file(root_, path, guard()));
   const std::lock_guard lock(mutex_);
   warned_.erase(path);
   return Status::ok();

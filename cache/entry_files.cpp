@@ -5,36 +5,37 @@
 
 #include <algorithm>
 
+#include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "src/base/files.h"
 
 namespace gemvjit {
 namespace {
 
-Result<Entry> load_once(const std::string& path, const EntryGuard* guard) {
-  if (guard == nullptr) {
-    GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit));
-    return decode_entry(bytes);
-  }
-  // The folders last: what was opened is known by then to be no other user's file.
-  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(path, entry_size_limit, [&](const struct stat& info) -> Status {
-                       GEMVJIT_TRY(guard->check_file(path, info));
-                       return guard->check_way(path);
-                     }));
+Result<Entry> load_once(const Folder& folder, const std::string& name, const EntryGuard* guard) {
+  const auto check = [&](int descriptor, const struct stat& info) {
+    return guard == nullptr ? Status::ok() : guard->check_file(folder.path_of(name), descriptor, info);
+  };
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, folder.read_file(name, entry_size_limit, check));
   return decode_entry(bytes);
 }
 
-void list_file(const std::string& root, const std::string& path, const std::function<void(ListedEntry)>& on_entry,
-               const EntryGuard* guard) {
-  struct stat info {};
+template <typename Load>
+Result<Entry> twice(const Load& load) {
+  Result<Entry> first = load();
+  return first || first.status().code() == StatusCode::not_found ? std::move(first) : load();
+}
+
+void list_file(const std::string& root, const Folder& folder, const std::string& name,
+               const std::function<void(ListedEntry)>& on_entry, const EntryGuard* guard) {
   ListedEntry item;
-  item.path = path;
-  if (::lstat(path.c_str(), &info) == 0) item.file_bytes = static_cast<std::uint64_t>(info.st_size);
-  Result<Entry> entry = load_entry_file(path, guard);
+  item.path = folder.path_of(name);
+  if (const auto info = folder.examine(name)) item.file_bytes = static_cast<std::uint64_t>(info->st_size);
+  Result<Entry> entry = load_entry_file(folder, name, guard);
   if (!entry) {
     if (entry.status().code() == StatusCode::not_found) return;  // removed since it was listed
     item.problem = entry.status();
-  } else if (entry_path(root, entry->id) != path) {
+  } else if (entry_path(root, entry->id) != item.path) {
     item.problem = foreign_entry(entry->id);
   } else {
     item.entry = std::move(entry).value();
@@ -44,10 +45,15 @@ void list_file(const std::string& root, const std::string& path, const std::func
 
 }  // namespace
 
-Result<Entry> load_entry_file(const std::string& path, const EntryGuard* guard) {
-  Result<Entry> first = load_once(path, guard);
-  if (first || first.status().code() == StatusCode::not_found) return first;
-  return load_once(path, guard);
+Result<Entry> load_entry_file(const Folder& folder, const std::string& name, const EntryGuard* guard) {
+  return twice([&] { return load_once(folder, name, guard); });
+}
+
+Result<Entry> load_entry_file(const std::string& root, const EntryId& id, const EntryGuard* guard) {
+  return twice([&]() -> Result<Entry> {
+    GEMVJIT_TRY_ASSIGN(const Folder folder, open_cache_folder(root, entry_directory(root, id), guard));
+    return load_once(folder, entry_file_name(id), guard);
+  });
 }
 
 EntryState entry_state(const std::string& path, const Status& problem) {
@@ -77,30 +83,26 @@ Status with_path(const std::string& path, const Status& failure) {
   return {failure.code(), fmt::format("{}: {}", path, failure.message())};
 }
 
-Status visit_entry_files(
-    const std::string& root,
-    const std::function<void(const std::string& folder, const std::string& name, const std::string& arch)>& on_file,
-    const std::function<void(const std::string& folder, const Status& problem)>& on_problem, const EntryGuard* guard) {
-  const auto look_into = [&](const std::string& folder) -> Result<std::vector<std::string>> {
-    if (guard != nullptr) GEMVJIT_TRY(guard->check_folder(folder));
-    return list_directory(folder);
-  };
-  const auto names_in = [&](const std::string& folder) {
-    auto names = look_into(folder);
+Status visit_entry_files(const std::string& root, const OnEntryFile& on_file, const OnProblem& on_problem,
+                         const EntryGuard* guard) {
+  const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
+  const auto names_in = [&](const Result<Folder>& folder, const std::string& path) {
+    auto names = folder ? folder->list() : folder.status();
     if (names) return std::move(names).value();
-    if (names.status().code() != StatusCode::not_found) on_problem(folder, names.status());
+    if (names.status().code() != StatusCode::not_found) on_problem(path, names.status());
     return std::vector<std::string>();
   };
-  const auto archs = look_into(version_directory(root));
-  if (!archs) return archs.status().code() == StatusCode::not_found ? Status::ok() : archs.status();
-  for (const std::string& arch : *archs) {
+  const Result<Folder> all = open_cache_folder(root, version_directory(root), guard);
+  if (!all) return all.status().code() == StatusCode::not_found ? Status::ok() : all.status();
+  GEMVJIT_TRY_ASSIGN(const std::vector<std::string> archs, all->list());
+  for (const std::string& arch : archs) {
     if (!Arch::parse(arch)) continue;
-    const std::string target = version_directory(root) + "/" + arch;
-    for (const std::string& part : names_in(target)) {
+    const Result<Folder> target = open_cache_subfolder(*all, arch, used);
+    for (const std::string& part : names_in(target, all->path_of(arch))) {
       if (!is_fan_out_name(part)) continue;
-      const std::string folder = target + "/" + part;
-      for (const std::string& name : names_in(folder)) {
-        if (is_entry_file_name(name)) on_file(folder, name, arch);
+      const Result<Folder> folder = open_cache_subfolder(*target, part, used);
+      for (const std::string& name : names_in(folder, target->path_of(part))) {
+        if (is_entry_file_name(name)) on_file(*folder, name, arch);
       }
     }
   }
@@ -111,8 +113,8 @@ Status visit_entries(const std::string& root, const std::function<void(ListedEnt
                      const EntryGuard* guard) {
   return visit_entry_files(
       root,
-      [&](const std::string& folder, const std::string& name, const std::string&) {
-        list_file(root, folder + "/" + name, on_entry, guard);
+      [&](const Folder& folder, const std::string& name, const std::string&) {
+        list_file(root, folder, name, on_entry, guard);
       },
       [&](const std::string& folder, const Status& problem) {
         on_entry({folder, 0, {}, problem});

@@ -4,14 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
+#include "src/base/folder.h"
 
 namespace gemvjit {
 namespace {
 
 constexpr uid_t root_user = 0;
-constexpr int folders_below_root = 3;
 
 Status refuse(const std::string& path, const std::string& reason) {
   return {StatusCode::io_error, fmt::format("{} is not trusted: {}", path, reason)};
@@ -20,50 +18,34 @@ Status refuse(const std::string& path, const std::string& reason) {
 }  // namespace
 
 EntryGuard EntryGuard::of_cache(CacheTrust trust) {
-  return {trust == CacheTrust::shared ? Kind::shared : Kind::owner, ::geteuid(), ::getegid()};
+  return {trust == CacheTrust::shared ? Kind::shared : Kind::owner, ::geteuid()};
 }
 
-EntryGuard EntryGuard::of_anyone() { return {Kind::links, ::geteuid(), ::getegid()}; }
+EntryGuard EntryGuard::of_anyone() { return {Kind::anyone, ::geteuid()}; }
 
-EntryGuard EntryGuard::of_layer() { return {Kind::layer, ::geteuid(), ::getegid()}; }
+EntryGuard EntryGuard::of_layer() { return {Kind::layer, ::geteuid()}; }
 
-Status EntryGuard::check_file(const std::string& path, const struct stat& info) const {
-  if (kind == Kind::links) return Status::ok();
-  if ((info.st_mode & S_IWOTH) != 0) return refuse(path, "all users may write it (chmod o-w)");
-  if (kind == Kind::shared) return Status::ok();
-  if (info.st_uid != user && info.st_uid != root_user) {
-    return refuse(path, fmt::format("it belongs to user {}", info.st_uid));
-  }
-  const bool group_is_private = kind == Kind::layer && (info.st_gid == group || info.st_gid == root_user);
-  if ((info.st_mode & S_IWGRP) != 0 && !group_is_private) return refuse(path, "its group may write it (chmod g-w)");
-  return Status::ok();
+Status EntryGuard::check_file(const std::string& path, int descriptor, const struct stat& info) const {
+  if (kind == Kind::anyone) return Status::ok();
+  WriteRule rule;
+  rule.user = user;
+  rule.any_owner = kind == Kind::shared;
+  rule.group = kind == Kind::shared ? GroupWrite::any
+               : kind == Kind::layer ? GroupWrite::if_private
+                                     : GroupWrite::never;
+  const std::string danger = who_else_may_write(descriptor, info, rule);
+  return danger.empty() ? Status::ok() : refuse(path, danger);
 }
 
-Status EntryGuard::check_folder(const std::string& folder) const {
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) {
-    if (errno == ENOENT) return Status::ok();
-    return refuse(folder, fmt::format("it cannot be examined: {}", std::generic_category().message(errno)));
-  }
-  if (S_ISLNK(info.st_mode)) {
-    if (kind != Kind::layer) return refuse(folder, "it is a link");
-    if (info.st_uid != user && info.st_uid != root_user) {
-      return refuse(folder, fmt::format("it is a link of user {}", info.st_uid));
-    }
-    if (::stat(folder.c_str(), &info) != 0) return Status::ok();  // leads nowhere: nothing is read through it
-  }
-  return S_ISDIR(info.st_mode) ? check_file(folder, info) : Status::ok();
+Status EntryGuard::check_folder(const Folder& folder) const {
+  if (kind == Kind::anyone) return Status::ok();
+  GEMVJIT_TRY_ASSIGN(const struct stat info, folder.examine());
+  return check_file(folder.path(), folder.descriptor(), info);
 }
 
-Status EntryGuard::check_way(const std::string& entry_path) const {
-  std::string folder = entry_path;
-  for (int i = 0; i < folders_below_root; ++i) {
-    const std::size_t slash = folder.rfind('/');
-    if (slash == std::string::npos || slash == 0) return Status::ok();
-    folder.resize(slash);
-    GEMVJIT_TRY(check_folder(folder));
-  }
-  return Status::ok();
+Status EntryGuard::check_link(const std::string& path, const struct stat& info) const {
+  if (info.st_uid == user || info.st_uid == root_user) return Status::ok();
+  return refuse(path, fmt::format("it is a link of user {}", info.st_uid));
 }
 
 }  // namespace gemvjit

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "cache/file_modes.h"
+#include "cache/cache_folders.h"
 
 namespace gemvjit {
 namespace {
@@ -53,7 +53,7 @@ class GuardedStore final : public CubinStore {
     State now = state();
     if (now == State::not_there) {
       // Made here, so that it can be examined before anything goes into it. Why it cannot be made says the put.
-      (void)make_cache_folder(root_, root_, trust_);
+      (void)make_cache_folder(root_, root_, trust_, nullptr);
       now = state();
     }
     if (now != State::refused) return inner_->put(entry, replace);

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string>
 
+#include "cache/entry_guard.h"
 #include "cache/root_safety.h"
+#include "src/base/folder.h"
 #include "src/base/status.h"
 
 namespace gemvjit {
@@ -22,10 +24,16 @@ struct QuarantineLimits {
 
 std::string quarantine_directory(const std::string& root);  // <root>/v1/quarantine
 
-// Move the file (not what it links to) there, by a rename; the answer is its new path. not_found if it is gone;
-// io_error if it is a directory or cannot be moved: it is then still where it was. The quarantine is made as `trust`
-// has it; the file keeps its mode.
-Result<std::string> quarantine_file(const std::string& root, const std::string& path, CacheTrust trust);
+// Where a file was moved to.
+struct Quarantined {
+  Folder from, to;
+  std::string name;  // in `to`
+};
+// Move the file (not what it links to) there, by a rename. not_found if it is gone; io_error if it is a directory or
+// cannot be moved, or the guard refuses a folder: it is then still where it was. The quarantine is made as `trust` has
+// it; the file keeps its mode.
+Result<Quarantined> quarantine_file(const std::string& root, const std::string& path, CacheTrust trust,
+                                    const EntryGuard* guard = nullptr);
 
 struct QuarantineContent {
   std::size_t files = 0;
@@ -33,7 +41,8 @@ struct QuarantineContent {
 };
 QuarantineContent quarantine_content(const std::string& root);  // nothing where there is none
 
-// Remove the oldest until the rest is within the limits. What cannot be removed is left.
-void prune_quarantine(const std::string& root, const QuarantineLimits& limits);
+// Remove the oldest until the rest is within the limits. What cannot be removed is left, and so is, uncounted, what has
+// no name of the form above.
+void prune_quarantine(const Folder& quarantine, const QuarantineLimits& limits);
 
 }  // namespace gemvjit

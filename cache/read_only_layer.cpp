@@ -23,7 +23,7 @@ class DirectoryLayer final : public ReadOnlyLayer {
 
   Result<Entry> read(const EntryId& id) const override {
     const std::string file = entry_path(path(), id);
-    Result<Entry> entry = load_entry_file(file, &guard_);
+    Result<Entry> entry = load_entry_file(path(), id, &guard_);
     if (entry && !(entry->id == id)) return with_path(file, foreign_entry(entry->id));
     if (entry || entry.status().code() == StatusCode::not_found) return entry;
     const bool is_damaged = entry_state(file, entry.status()) == EntryState::damaged;

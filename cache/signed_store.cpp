@@ -101,7 +101,7 @@ Status SignedStore::keep_in_memory(const Entry& entry, const Status& reason) {
 // Under the policy all what is on the disk without a trusted signature counts as not there.
 Status SignedStore::put_signed(const Entry& entry, Replace replace) {
   if (signatures_->asks_for_entries() && !path_of(entry.id).empty()) {
-    const Result<Entry> present = load_entry_file(path_of(entry.id));
+    const Result<Entry> present = load_entry_file(root(), entry.id);
     if (present && present->id == entry.id && !signatures_->check(*present)) replace = Replace::any;
   }
   return inner_->put(entry, replace);

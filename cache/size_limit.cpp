@@ -14,8 +14,8 @@
 #include <mutex>
 #include <set>
 
+#include "cache/cache_folders.h"
 #include "cache/entry_files.h"
-#include "cache/file_modes.h"
 #include "cache/layout.h"
 #include "cache/usage_ledger.h"
 #include "src/base/files.h"
@@ -65,7 +65,7 @@ class Limited final : public CubinStore {
         limit_(limit),
         log_(std::move(log)),
         hooks_(std::move(hooks)),
-        ledger_(usage_ledger_path(inner_->root()), file_modes(limit.trust).file) {
+        ledger_(inner_->root(), limit.trust, limit.guard) {
     if (!hooks_.now) hooks_.now = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
     if (!hooks_.free_bytes) hooks_.free_bytes = free_bytes_of;
   }
@@ -92,8 +92,9 @@ class Limited final : public CubinStore {
 
  private:
   bool is_limited() const { return !inner_->root().empty(); }
+  const EntryGuard* guard() const { return limit_.guard ? &*limit_.guard : nullptr; }
   Result<std::vector<CachedFile>> scan_all() const {
-    return scan_cache(inner_->root(), limit_.guard ? &*limit_.guard : nullptr);
+    return scan_cache(inner_->root(), guard());
   }
   void use(const EntryId& id);
   struct Reservation {
@@ -127,10 +128,15 @@ void Limited::use(const EntryId& id) {
     if (!in_use_.insert(digest_bits_of(id)).second) return;
   }
   const timespec times[2] = {{static_cast<std::time_t>(hooks_.now()), 0}, {0, UTIME_OMIT}};
-  const std::string path = inner_->path_of(id);
-  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0 || errno != EPERM) return;
+  const Result<Folder> folder = open_cache_folder(root(), entry_directory(root(), id), guard());
+  if (!folder) return;
+  const Descriptor file = folder->open_file(entry_file_name(id), O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  // A second name may be that of somebody's own file elsewhere.
+  if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) return;
+  if (::futimens(file.get(), times) == 0 || errno != EPERM) return;
   // Another user's, in a shared cache: who may write a file may set both of its times, and to now only.
-  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  (void)::futimens(file.get(), nullptr);
 }
 
 void Limited::warn_once(bool& warned, const std::string& message) {
@@ -182,7 +188,7 @@ void Limited::make_room(Usage& usage, const UsageLedger::KeepNow& keep_now, std:
       const std::lock_guard lock(mutex_);
       if (file.digest_bits == keep_digest || in_use_.count(file.digest_bits) != 0) continue;
     }
-    if (!remove_file(file.path)) continue;
+    if (!remove_cache_file(root(), file.path, guard())) continue;
     usage.total_bytes -= std::min(usage.total_bytes, file.bytes);
     usage.note_eviction(file.digest_bits, usage.scanned_at);
     const std::lock_guard lock(mutex_);
@@ -252,7 +258,7 @@ Status Limited::put(const Entry& entry, Replace replace) {
                                                           root(), limit_.keep_free_bytes)};
   } else if (limit_.max_bytes != 0) {
     // The ledger lives in a folder that the first put makes.
-    (void)make_cache_folder(root(), version_directory(root()), limit_.trust);
+    (void)make_cache_folder(root(), version_directory(root()), limit_.trust, guard());
     struct stat info {};
     const bool there = ::lstat(path_of(entry.id).c_str(), &info) == 0;
     reservation = reserve(entry, bytes, there ? static_cast<std::uint64_t>(info.st_size) : 0);
@@ -279,12 +285,11 @@ std::unique_ptr<CubinStore> make_size_limited_store(std::unique_ptr<CubinStore> 
 
 Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryGuard* guard) {
   std::vector<CachedFile> files;
-  const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
-    struct stat info {};
-    const std::string path = folder + "/" + name;
-    if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
-    files.push_back(
-        {path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, digest_bits_of(name)});
+  const auto on_file = [&](const Folder& folder, const std::string& name, const std::string& arch) {
+    const auto info = folder.examine(name);
+    if (!info || !S_ISREG(info->st_mode)) return;
+    files.push_back({folder.path_of(name), arch, static_cast<std::uint64_t>(info->st_size),
+                     std::int64_t{info->st_atime}, digest_bits_of(name)});
   };
   GEMVJIT_TRY(visit_entry_files(
       root, on_file, [](const std::string&, const Status&) {}, guard));
@@ -294,16 +299,19 @@ Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryG
 namespace {
 
 // Symbolic links are not followed. `files` gets what is an entry by its name's end.
-void scan_foreign(const std::string& folder, const std::string& arch, int depth, std::vector<CachedFile>& files) {
-  const auto names = list_directory(folder);
+void scan_foreign(const Result<Folder>& folder, const std::string& arch, int depth, const EntryGuard& guard,
+                  std::vector<CachedFile>& files) {
+  const auto names = folder ? folder->list() : folder.status();
   if (!names) return;
   for (const std::string& name : *names) {
-    const std::string path = folder + "/" + name;
-    struct stat info {};
-    if (::lstat(path.c_str(), &info) != 0) continue;
-    if (S_ISDIR(info.st_mode) && depth < 3) scan_foreign(path, arch.empty() ? name : arch, depth + 1, files);
-    if (S_ISREG(info.st_mode) && name.ends_with(".entry")) {
-      files.push_back({path, arch, static_cast<std::uint64_t>(info.st_size), std::int64_t{info.st_atime}, 0});
+    const auto info = folder->examine(name);
+    if (!info) continue;
+    if (S_ISDIR(info->st_mode) && depth < 3) {
+      scan_foreign(open_cache_subfolder(*folder, name, guard), arch.empty() ? name : arch, depth + 1, guard, files);
+    }
+    if (S_ISREG(info->st_mode) && name.ends_with(".entry")) {
+      files.push_back({folder->path_of(name), arch, static_cast<std::uint64_t>(info->st_size),
+                       std::int64_t{info->st_atime}, 0});
     }
   }
 }
@@ -314,13 +322,14 @@ bool is_version_name(std::string_view name) {
 
 // Other versions' entries have no part in the total of this one's.
 void collect_other_versions(const std::string& root, const CollectRequest& request, Collected& result) {
-  for (const CachedFile& file : scan_other_versions(root)) {
+  const EntryGuard* guard = request.guard ? &*request.guard : nullptr;
+  for (const CachedFile& file : scan_other_versions(root, guard)) {
     const bool is_asked_for = request.archs.empty() || request.archs.contains(file.arch);
     const bool is_due = request.max_age_seconds ? request.now - file.last_used > *request.max_age_seconds
                                                 : !request.max_bytes.has_value();
     if (!is_asked_for || !is_due) continue;
     if (!request.dry_run) {
-      if (Status status = remove_file(file.path); !status) {
+      if (Status status = remove_cache_file(root, file.path, guard); !status) {
         result.failed.push_back(std::move(status));
         continue;
       }
@@ -332,21 +341,22 @@ void collect_other_versions(const std::string& root, const CollectRequest& reque
 
 }  // namespace
 
-std::vector<CachedFile> scan_other_versions(const std::string& root) {
+std::vector<CachedFile> scan_other_versions(const std::string& root, const EntryGuard* guard) {
   std::vector<CachedFile> files;
-  const auto names = list_directory(root);
+  const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
+  const Result<Folder> all = open_cache_folder(root, root, guard);
+  const auto names = all ? all->list() : all.status();
   if (!names) return files;
   for (const std::string& name : *names) {
-    const std::string folder = root + "/" + name;
-    struct stat info {};
-    const bool is_other = is_version_name(name) && folder != version_directory(root);
-    if (is_other && ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) scan_foreign(folder, "", 0, files);
+    const bool is_other = is_version_name(name) && all->path_of(name) != version_directory(all->path());
+    if (is_other) scan_foreign(open_cache_subfolder(*all, name, used), "", 0, used, files);
   }
   return files;
 }
 
 Result<Collected> collect_garbage(const std::string& root, const CollectRequest& request) {
-  GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root, request.guard ? &*request.guard : nullptr));
+  const EntryGuard* guard = request.guard ? &*request.guard : nullptr;
+  GEMVJIT_TRY_ASSIGN(std::vector<CachedFile> files, scan_cache(root, guard));
   sort_by_use(files);
   std::uint64_t total = bytes_of(files);
   Collected result;
@@ -359,7 +369,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     const bool is_unwanted = request.is_unwanted && request.is_unwanted(file);
     bool removed = is_asked_for && (is_old || is_too_much || only_arch || is_unwanted);
     if (removed && !request.dry_run) {
-      if (Status status = remove_file(file.path); !status) {
+      if (Status status = remove_cache_file(root, file.path, guard); !status) {
         result.failed.push_back(std::move(status));
         removed = false;
       }
@@ -374,7 +384,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
   }
   result.kept_bytes = total;
   if (!request.dry_run && !result.removed.empty()) {
-    const UsageLedger ledger(usage_ledger_path(root));
+    const UsageLedger ledger(root, CacheTrust::owner, request.guard);
     // Others may have written since the scan, so what is there now is not known from it.
     (void)ledger.update(
         SizeLimitHooks{}.lock_patience_ms,

@@ -52,7 +52,7 @@ struct CachedFile {
 Result<std::vector<CachedFile>> scan_cache(const std::string& root, const EntryGuard* guard = nullptr);
 // The regular files named *.entry, at any depth to 3 folders, below <root>/v<number> of all other versions. `arch` is
 // the first folder's name. A folder that cannot be listed is passed over.
-std::vector<CachedFile> scan_other_versions(const std::string& root);
+std::vector<CachedFile> scan_other_versions(const std::string& root, const EntryGuard* guard = nullptr);
 
 struct CollectRequest {
   std::optional<std::uint64_t> max_bytes;  // keep the most recently used that fit

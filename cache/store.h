@@ -82,7 +82,7 @@ std::unique_ptr<CubinStore> make_memory_store();
 struct DirStoreOptions {
   std::int64_t stale_after_seconds = 3600;  // no live writer takes this long for one file; < 0: temporaries of any age
   QuarantineLimits quarantine;
-  CacheTrust trust = CacheTrust::owner;  // with which modes folders and files are made (file_modes.h)
+  CacheTrust trust = CacheTrust::owner;  // with which modes folders and files are made (cache_folders.h)
   // A file or folder below the root that it refuses is a miss, counted as unreadable, and nothing is put there.
   std::optional<EntryGuard> guard;
 };

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
 #include "src/base/descriptor.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr char magic[] = "GEMVUSE2";
 constexpr std::size_t magic_size = 8;
+constexpr char file_name[] = "usage";  // in the format version's folder
 
 // Fields in the order of the header comment.
 Bytes encode(const Usage& usage) {
@@ -74,28 +76,36 @@ bool Usage::was_evicted_since(std::uint64_t digest, std::int64_t since) const {
                      [&](const Evicted& one) { return one.digest == digest && one.when != 0 && one.when >= since; });
 }
 
-std::string usage_ledger_path(const std::string& root) { return version_directory(root) + "/usage"; }
+std::string usage_ledger_path(const std::string& root) { return version_directory(root) + "/" + file_name; }
 
 std::size_t Usage::evictions_since(std::int64_t since) const {
   return static_cast<std::size_t>(std::count_if(
       evicted.begin(), evicted.end(), [&](const Evicted& one) { return one.when != 0 && one.when >= since; }));
 }
 
+Result<Folder> UsageLedger::folder() const {
+  return open_cache_folder(root_, version_directory(root_), guard_ ? &*guard_ : nullptr);
+}
+
 Usage UsageLedger::read() const {
-  const auto bytes = read_file(path_, encode({}).size());
+  const auto in = folder();
+  const auto bytes = in ? in->read_file(file_name, encode({}).size()) : in.status();
   return bytes ? decode(*bytes).value_or(Usage{}) : Usage{};
 }
 
 bool UsageLedger::update(int patience_ms, const Change& change, Missing missing) const {
   const int make = missing == Missing::made ? O_CREAT : 0;
-  const Descriptor file(::open(path_.c_str(), O_RDWR | make | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode_));
+  const mode_t mode = file_modes(trust_).file;
+  const auto in = folder();
+  if (!in) return false;
+  const Descriptor file = in->open_file(file_name, O_RDWR | make | O_NONBLOCK, mode);
+  struct stat info {};
+  if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) return false;
+  if (guard_ && !guard_->check_file(in->path_of(file_name), file.get(), info)) return false;
   // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
   // this process does not know of. Of no effect on another user's.
-  struct stat info {};
-  if (file.is_open() && ::fstat(file.get(), &info) == 0 && (info.st_mode & mode_) != mode_) {
-    (void)::fchmod(file.get(), (info.st_mode & 0777) | mode_);
-  }
-  if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
+  if ((info.st_mode & mode) != mode) (void)::fchmod(file.get(), (info.st_mode & 0777) | mode);
+  if (!lock_within(file.get(), patience_ms)) return false;
   Bytes bytes(encode({}).size());
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
   Usage usage;

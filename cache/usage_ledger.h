@@ -7,12 +7,14 @@
 // It is advice: a lost, torn or foreign ledger is made anew from a scan, and where no lock can be had nothing is kept.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "cache/entry_guard.h"
+#include "src/base/folder.h"
 
 namespace gemvjit {
 
@@ -37,8 +39,11 @@ std::string usage_ledger_path(const std::string& root);
 
 class UsageLedger {
  public:
-  // `mode`: of a ledger that is made. One that is there never gets a narrower one.
-  explicit UsageLedger(std::string path, mode_t mode = 0600) : path_(std::move(path)), mode_(mode) {}
+  // Of the cache at `root`, with the mode of its trust; one that is there never gets a narrower one. No ledger is used
+  // in a folder that the guard refuses, nor a file with a second name, since that may be somebody's own elsewhere.
+  explicit UsageLedger(std::string root, CacheTrust trust = CacheTrust::owner,
+                       std::optional<EntryGuard> guard = std::nullopt)
+      : root_(std::move(root)), trust_(trust), guard_(guard) {}
   // Runs `change` on what the ledger says (a Usage never scanned, where it says nothing) under the lock, and keeps the
   // result. `keep_now`, which it may call, keeps what the Usage is by then: for whoever reads without the lock. Waits
   // at most `patience_ms` for the lock. False, without a call, where there is no lock to be had. Missing::left: false,
@@ -51,8 +56,11 @@ class UsageLedger {
   Usage read() const;
 
  private:
-  std::string path_;
-  mode_t mode_;
+  Result<Folder> folder() const;
+
+  std::string root_;
+  CacheTrust trust_;
+  std::optional<EntryGuard> guard_;
 };
 
 }  // namespace gemvjit

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string_view>
@@ -71,9 +72,11 @@ Result<Folder> Folder::make(const std::string& path, mode_t mode) {
   };
   add_parts(path);
   Result<Folder> folder = open(path.front() == '/' ? "/" : ".");
+  std::size_t after_link = SIZE_MAX;  // so many parts are left behind those that a link brought
   for (int links = 0; folder && !left.empty();) {
     const std::string part = left.back();
     left.pop_back();
+    const bool must_exist = left.size() >= after_link;
     if (part == "..") {
       folder = folder->open_name(part, 0);
       continue;
@@ -88,10 +91,12 @@ Result<Folder> Folder::make(const std::string& path, mode_t mode) {
       const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
       if (size <= 0 || ++links > most_links) return cannot(folder->path_of(part) + " cannot be followed");
       if (target.front() == '/') folder = open("/");
+      if (!must_exist) after_link = left.size();
       add_parts(std::string_view(target.data(), static_cast<std::size_t>(size)));
       continue;
     }
-    folder = folder->make_folder(part, mode);
+    if (!must_exist) after_link = SIZE_MAX;
+    folder = must_exist ? folder->open_folder(part) : folder->make_folder(part, mode);
   }
   if (!folder) return cannot(folder.status().message());
   folder->path_ = path;

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "src/base/files.h"
+#include "src/base/folder.h"
 #include "src/base/lock_record.h"
 
 namespace gemvjit {
@@ -57,61 +58,53 @@ Status cannot(std::string_view what, const std::string& path, int error) {
   return {StatusCode::io_error, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error))};
 }
 
-// The descriptor of a real directory, or why there is none.
-Result<int> open_folder(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return cannot("open the folder", path, errno);
-  return fd;
-}
-
-Status check_folder(const std::string& path, uid_t owner, mode_t forbidden) {
-  GEMVJIT_TRY_ASSIGN(const int fd, open_folder(path));
-  struct stat info {};
-  const int failed = ::fstat(fd, &info);
-  const int error = errno;
-  ::close(fd);
-  if (failed != 0) return cannot("examine", path, error);
+// A folder of `owner` on which nobody else has one of the rights `forbidden`.
+Status check_owner(const Folder& folder, uid_t owner, mode_t forbidden) {
+  GEMVJIT_TRY_ASSIGN(const struct stat info, folder.examine());
   if (info.st_uid != owner) {
     return {StatusCode::io_error,
-            fmt::format("the folder {} belongs to user {}, not to user {}", path, info.st_uid, owner)};
+            fmt::format("the folder {} belongs to user {}, not to user {}", folder.path(), info.st_uid, owner)};
   }
   if ((info.st_mode & forbidden) != 0) {
-    return {StatusCode::io_error,
-            fmt::format("the folder {} has mode {:04o}, which is open to others", path, info.st_mode & 07777)};
+    return {StatusCode::io_error, fmt::format("the folder {} has mode {:04o}, which is open to others", folder.path(),
+                                              info.st_mode & 07777)};
   }
   return Status::ok();
+}
+
+Result<Folder> open_real_folder(const std::string& path) {
+  const SplitPath split = split_path(path);
+  GEMVJIT_TRY_ASSIGN(const Folder parent, Folder::open(split.folder));
+  return split.name.empty() ? Folder::open(path) : parent.open_folder(split.name);
 }
 
 }  // namespace
 
 Result<std::string> private_folder(const std::string& parent, const std::string& name, uid_t owner) {
-  const std::string path = parent + "/" + name;
-  if (::mkdir(path.c_str(), 0700) == 0) {
-    (void)::chmod(path.c_str(), 0700);  // whatever the umask took
-  } else if (errno != EEXIST) {
-    return cannot("make the folder", path, errno);
-  }
-  GEMVJIT_TRY(check_folder(path, owner, 0077));
-  return path;
+  GEMVJIT_TRY_ASSIGN(const Folder at, Folder::open(parent));
+  GEMVJIT_TRY_ASSIGN(const Folder folder, at.make_folder(name, 0700));
+  GEMVJIT_TRY(check_owner(folder, owner, 0077));
+  return folder.path();
 }
 
 Status check_private_folder(const std::string& path, uid_t owner) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 && errno == ENOENT) return Status::ok();
-  return check_folder(path, owner, 0077);
+  const Result<Folder> folder = open_real_folder(path);
+  if (!folder) return folder.status().code() == StatusCode::not_found ? Status::ok() : folder.status();
+  return check_owner(*folder, owner, 0077);
 }
 
 Status check_runtime_folder(const std::string& path, uid_t owner) {
   if (!path.starts_with('/')) {
     return {StatusCode::io_error, fmt::format("\"{}\" is no absolute path", path)};
   }
-  return check_folder(path, owner, 0022);
+  GEMVJIT_TRY_ASSIGN(const Folder folder, open_real_folder(path));
+  return check_owner(folder, owner, 0022);
 }
 
 // ------------------------------------------------------------------------------------------------------- holding
 
 struct ProcessLock::State {
-  int folder = -1;
+  std::optional<Folder> folder;
   int file = -1;
   std::string name;
   LockHeader header{};
@@ -125,12 +118,11 @@ struct ProcessLock::State {
   bool is_named() const {
     struct stat ours {};
     struct stat named {};
-    return ::fstat(file, &ours) == 0 && ::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return ::fstat(file, &ours) == 0 && ::fstatat(folder->descriptor(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
   }
   ~State() {
     if (file >= 0) ::close(file);
-    if (folder >= 0) ::close(folder);
   }
 };
 
@@ -165,7 +157,7 @@ void ProcessLock::release() {
     state_->wake.notify_all();
     state_->heart.join();
   }
-  if (state_->is_named()) ::unlinkat(state_->folder, state_->name.c_str(), 0);
+  if (state_->is_named()) (void)state_->folder->remove(state_->name);
   // Not left to close(): a child that was forked meanwhile may have the file open still.
   ::flock(state_->file, LOCK_UN);
   state_.reset();
@@ -208,10 +200,12 @@ class LockSeeker {
   }
 
   Status open(ProcessLock::State& state) const {
-    GEMVJIT_TRY_ASSIGN(state.folder, open_folder(folder_));
+    GEMVJIT_TRY_ASSIGN(state.folder, open_real_folder(folder_));
+    // Another's folder, which has come into this one's place: what is in it may be a second name of somebody's file.
+    GEMVJIT_TRY(check_owner(*state.folder, ::geteuid(), 0077));
     state.name = name_;
-    const std::string path = folder_ + "/" + name_;
-    state.file = ::openat(state.folder, name_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    const std::string path = state.folder->path_of(name_);
+    state.file = state.folder->open_file(name_, O_RDWR | O_CREAT | O_NONBLOCK, 0600).release();
     if (state.file < 0) return cannot("open", path, errno);
     struct stat info {};
     if (::fstat(state.file, &info) != 0) return cannot("examine", path, errno);
@@ -256,7 +250,7 @@ class LockSeeker {
     const std::optional<LockOutcome> outcome = decode_lock_outcome(left);
     // A name that is still there after the end: the holder died in between. Who did not wait for it starts anew.
     if (outcome && (waited_ || !named)) {
-      if (named) ::unlinkat(state->folder, state->name.c_str(), 0);
+      if (named) (void)state->folder->remove(state->name);
       if (outcome->kind == 'D') return ending(Turn::Kind::finished);
       Turn turn = ending(Turn::Kind::failed, outcome->failure);
       turn.maker = outcome->maker;

@@ -6,7 +6,7 @@
 #include <climits>
 #include <cstdlib>
 
-#include "cache/file_modes.h"
+#include "cache/cache_folders.h"
 
 namespace gemvjit {
 namespace {
@@ -19,7 +19,7 @@ std::string own_folder_name(uid_t owner, CacheTrust trust) {
 
 Result<std::string> choose_lock_folder(const std::string& runtime_dir, const std::string& cache_root, uid_t owner,
                                        CacheTrust trust) {
-  GEMVJIT_TRY(make_cache_folder(cache_root, cache_root, trust));
+  GEMVJIT_TRY(make_cache_folder(cache_root, cache_root, trust, nullptr).status());
   if (!runtime_dir.empty() && check_runtime_folder(runtime_dir, owner)) {
     if (auto folder = private_folder(runtime_dir, "gemvjit", owner)) return folder;
   }

@@ -156,19 +156,20 @@ TEST_F(LookTest, NothingIsTouchedBehindALinkedFolder) {
 }
 
 TEST_F(LookTest, ALedgerKeepsItsModeAndGcMakesNone) {
-  const std::string path = dir_.path("usage");
+  const std::string root = dir_.path("other"), path = usage_ledger_path(root);
+  std::filesystem::create_directories(split_path(path).folder);
   const auto mode = [](const std::string& file) {
     struct stat info {};
     return ::stat(file.c_str(), &info) == 0 ? info.st_mode & 0777 : 0u;
   };
   const auto nothing = [](Usage&, const auto&) {};
-  EXPECT_FALSE(UsageLedger(path).update(0, nothing, UsageLedger::Missing::left));
+  EXPECT_FALSE(UsageLedger(root).update(0, nothing, UsageLedger::Missing::left));
   EXPECT_EQ(mode(path), 0u);
   const mode_t mask = ::umask(077);
-  ASSERT_TRUE(UsageLedger(path, 0660).update(0, nothing));
+  ASSERT_TRUE(UsageLedger(root, CacheTrust::shared).update(0, nothing));
   ::umask(mask);
   EXPECT_EQ(mode(path), 0660u) << "whatever the umask";
-  ASSERT_TRUE(UsageLedger(path, 0600).update(0, nothing));
+  ASSERT_TRUE(UsageLedger(root).update(0, nothing));
   EXPECT_EQ(mode(path), 0660u) << "others of the group have to write it";
   put(entry_);
   CollectRequest request;

@@ -9,7 +9,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "cache/file_modes.h"
+#include "cache/cache_folders.h"
 #include "cache/guarded_store.h"
 #include "cache/layout.h"
 #include "cache/size_limit.h"
@@ -91,7 +91,7 @@ TEST_F(SharedTrust, ModesFollowTheTrustAndNotTheUmask) {
 // What is above the root is nobody's business but this user's, and nothing else is left there.
 TEST_F(SharedTrust, FoldersAboveTheRootStayPrivate) {
   const std::string deep = dir_.path("a/b/cache/");
-  ASSERT_TRUE(make_cache_folder(deep, deep + "v1", CacheTrust::shared));
+  ASSERT_TRUE(make_cache_folder(deep, deep + "v1", CacheTrust::shared, nullptr));
   struct stat info {};
   for (const char* above : {"a", "a/b"}) {
     ASSERT_EQ(::stat(dir_.path(above).c_str(), &info), 0);
@@ -192,7 +192,7 @@ TEST_F(SharedByUsers, BothWriteThroughTheCapWithOneLedger) {
   for (const CachedFile& file : *files) bytes += file.bytes;
   EXPECT_LE(bytes, cap);
   EXPECT_GT(bytes, cap / 2);
-  const Usage usage = UsageLedger(usage_ledger_path(root_)).read();
+  const Usage usage = UsageLedger(root_).read();
   EXPECT_NE(usage.scanned_at, 0);
   EXPECT_GE(usage.total_bytes, bytes);
   EXPECT_LE(usage.total_bytes, cap);

@@ -252,8 +252,8 @@ TEST_F(SignaturesTest, AKeySignsUnderEachPolicyAndLeavesOthersSignatures) {
   EXPECT_TRUE(store->put(make_entry(64)));
   EXPECT_TRUE(store->put(signed_entry(65, 3)));
   const auto with = signatures(SignaturePolicy::all);
-  EXPECT_EQ(with->examine(*load_entry_file(entry_path(local_, make_entry(64).id))).key_id, files_->pairs[0].id);
-  EXPECT_EQ(with->examine(*load_entry_file(entry_path(local_, make_entry(65).id))).key_id, files_->pairs[2].id);
+  EXPECT_EQ(with->examine(*load_entry_file(local_, make_entry(64).id)).key_id, files_->pairs[0].id);
+  EXPECT_EQ(with->examine(*load_entry_file(local_, make_entry(65).id)).key_id, files_->pairs[2].id);
 }
 
 TEST_F(SignaturesTest, ASigningKeyThatIsNotTrustedIsWarnedOf) {
@@ -353,7 +353,7 @@ TEST_F(SignaturesTest, WithoutLibcryptoNothingIsTrustedAndOneWarningSaysWhy) {
   const auto off = open(std::make_shared<const Signatures>(options, log()), {good});
   EXPECT_TRUE(off->get(make_entry(64).id));
   EXPECT_TRUE(off->put(make_entry(67)));
-  EXPECT_FALSE(load_entry_file(entry_path(local_, make_entry(67).id))->signature);
+  EXPECT_FALSE(load_entry_file(local_, make_entry(67).id)->signature);
 }
 
 TEST_F(SignaturesTest, TrustDirectoriesAndKeysThatOthersMayWriteAreRefused) {

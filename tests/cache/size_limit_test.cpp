@@ -174,7 +174,7 @@ TEST_F(SizeLimitTest, ALedgerThatIsHeldIsWaitedForOnceAMinute) {
 TEST_F(SizeLimitTest, GcTakesFromTheLedgerWhatItRemoved) {
   const auto store = open(100 * kPayload);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(store->put(make_entry(i)));
-  const UsageLedger ledger(usage_ledger_path(root_));
+  const UsageLedger ledger(root_);
   ASSERT_TRUE(
       ledger.update(0, [](Usage& usage, const auto&) { usage.total_bytes += 1'000'000; }));  // of a writer meanwhile
   const std::uint64_t before = ledger.read().total_bytes;
@@ -202,7 +202,7 @@ TEST_F(SizeLimitTest, AScanIsToldOfBeforeItLooksAtFiles) {
       seen;  // the ledger's count of scans, each time that the clock is asked: last after the files
   SizeLimitHooks hooks;
   hooks.now = [&] {
-    seen.push_back(UsageLedger(usage_ledger_path(root_)).read().scans);
+    seen.push_back(UsageLedger(root_).read().scans);
     return now_.load();
   };
   hooks.free_bytes = [this](const std::string&) { return free_.load(); };
@@ -290,9 +290,10 @@ TEST_F(SizeLimitTest, CollectsByAgeSizeAndTarget) {
 
 TEST(UsageLedger, IsAdviceOnly) {
   const test::TempDir dir;
-  const UsageLedger nowhere(dir.path("missing/usage"));
+  const UsageLedger nowhere(dir.path("missing"));
   EXPECT_FALSE(nowhere.update(0, [](Usage&, const auto&) { FAIL() << "no lock, no call"; }));
-  const UsageLedger ledger(dir.path("usage"));
+  std::filesystem::create_directories(dir.path("cache/v1"));
+  const UsageLedger ledger(dir.path("cache"));
   for (std::uint64_t i = 0; i < 200; ++i) {
     EXPECT_TRUE(ledger.update(0, [&](Usage& usage, const auto&) {
       EXPECT_EQ(usage.total_bytes, i);
@@ -305,10 +306,34 @@ TEST(UsageLedger, IsAdviceOnly) {
     EXPECT_FALSE(usage.was_evicted_since(199, 1200));
     EXPECT_FALSE(usage.was_evicted_since(0, 0)) << "the list is short";
   }));
-  // A link in its place is not followed, so that no other file can be made to be overwritten.
-  const std::string victim = dir.write("victim", "x");
-  std::filesystem::create_symlink(victim, dir.path("link"));
-  EXPECT_FALSE(UsageLedger(dir.path("link")).update(0, [](Usage&, const auto&) {}));
+}
+
+// Neither a link in its place nor a second name of somebody's file, nor a folder that is a link, leads to a file that
+// is then overwritten, or gets another mode.
+TEST(UsageLedger, WritesNoOtherFile) {
+  const test::TempDir dir;
+  const std::string victim = dir.write("victim", "x"), path = usage_ledger_path(dir.path("cache"));
+  ASSERT_EQ(::chmod(victim.c_str(), 0400), 0);
+  const auto expect_unchanged = [&] {
+    EXPECT_FALSE(UsageLedger(dir.path("cache")).update(0, [](Usage&, const auto&) { FAIL() << "no ledger, no call"; }));
+    struct stat info {};
+    ASSERT_EQ(::stat(victim.c_str(), &info), 0);
+    EXPECT_EQ(info.st_size, 1);
+    EXPECT_EQ(info.st_mode & 0777, mode_t{0400});
+  };
+  std::filesystem::create_directories(split_path(path).folder);
+  std::filesystem::create_symlink(victim, path);
+  expect_unchanged();
+  ASSERT_TRUE(remove_file(path));
+  std::filesystem::create_hard_link(victim, path);
+  expect_unchanged();
+  ASSERT_TRUE(remove_file(path));
+  std::filesystem::create_directory(dir.path("elsewhere"));
+  ASSERT_EQ(std::rename(victim.c_str(), dir.path("elsewhere/usage").c_str()), 0);
+  std::filesystem::create_symlink(dir.path("elsewhere/usage"), victim);
+  std::filesystem::remove(split_path(path).folder);
+  std::filesystem::create_directory_symlink(dir.path("elsewhere"), split_path(path).folder);
+  expect_unchanged();
 }
 
 }  // namespace

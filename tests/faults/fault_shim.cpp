@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -61,7 +62,20 @@ bool is_below(const char* path) {
   return length > 0 && std::strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-bool is_below(int directory_fd, const char* path) { return path[0] == '/' ? is_below(path) : is_watched(directory_fd); }
+// Of a folder above the watched one, only some names lead below it.
+bool is_below(int directory_fd, const char* path) {
+  if (path[0] == '/') return is_below(path);
+  if (!armed || directory_fd < 0 || is_watched(directory_fd)) return is_watched(directory_fd);
+  char link[32], whole[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", directory_fd);
+  const ssize_t size = readlink(link, whole, sizeof whole - 1);
+  const std::size_t length = std::strlen(path);
+  if (size <= 0 || static_cast<std::size_t>(size) + length + 2 > sizeof whole) return false;
+  char* end = whole + (size == 1 ? 0 : size);  // "/" alone has its slash already
+  *end++ = '/';
+  std::memcpy(end, path, length + 1);
+  return is_below(whole);
+}
 
 int note_open(int fd, bool below) {
   if (fd >= 0 && fd < max_descriptors) watched[fd] = below;
@@ -286,8 +300,9 @@ EXPORT int fsync(int fd) {
 }
 
 WRAP(fchmod, (int fd, mode_t mode), (fd, mode), is_watched(fd))
-WRAP(chmod, (const char* path, mode_t mode), (path, mode), is_below(path))
-WRAP(mkdir, (const char* path, mode_t mode), (path, mode), is_below(path))
+WRAP(fchown, (int fd, uid_t user, gid_t group), (fd, user, group), is_watched(fd))
+WRAP(mkdirat, (int fd, const char* path, mode_t mode), (fd, path, mode), is_below(fd, path))
+WRAP(futimens, (int fd, const struct timespec* times), (fd, times), is_watched(fd))
 WRAP(link, (const char* from, const char* to), (from, to), is_below(from) || is_below(to))
 WRAP(linkat, (int a, const char* from, int b, const char* to, int flags), (a, from, b, to, flags),
      is_below(a, from) || is_below(b, to))

@@ -9,8 +9,8 @@
 //   GEMVJIT_FAULT_RANDOM  1: getrandom() always gives the same bytes
 //   GEMVJIT_FAULT_SKIP_FSYNC  1: fsync() is counted and may fail, but is not made
 //
-// Counted: open openat read pread write fsync close link linkat rename renameat renameat2 unlink unlinkat mkdir chmod
-// fchmod stat lstat fstat fstatat access, with their 64-bit names. Threads: any; the count is one for the process.
+// Counted: open openat read pread write fsync close link linkat rename renameat renameat2 unlink unlinkat mkdirat
+// fchown fchmod futimens stat lstat fstat fstatat access, with their 64-bit names. Threads: any; the count is one for the process.
 #pragma once
 
 enum FaultKind : int {

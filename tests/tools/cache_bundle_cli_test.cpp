@@ -284,7 +284,7 @@ TEST_F(BundleCli, AnImportStaysBelowTheCap) {
   EXPECT_GE(bytes, cap / 2);
   EXPECT_EQ(report["evicted"], 16 - files.size());
   EXPECT_TRUE(contains(output.err, "GEMVJIT_CACHE_MAX_BYTES")) << output.err;
-  const Usage usage = UsageLedger(usage_ledger_path(cache_dir_)).read();
+  const Usage usage = UsageLedger(cache_dir_).read();
   EXPECT_GE(usage.total_bytes, bytes);
   EXPECT_LE(usage.total_bytes, cap);
   EXPECT_NE(usage.scanned_at, 0);

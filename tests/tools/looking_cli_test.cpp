@@ -128,7 +128,7 @@ TEST_F(LookingCli, GcLeavesASharedCacheToItsGroup) {
   put_entry();
   ASSERT_EQ(::chmod(cache_dir_.c_str(), 0770), 0);
   const std::string ledger = usage_ledger_path(cache_dir_);
-  ASSERT_TRUE(UsageLedger(ledger, 0660).update(0, [](Usage&, const auto&) {}));
+  ASSERT_TRUE(UsageLedger(cache_dir_, CacheTrust::shared).update(0, [](Usage&, const auto&) {}));
   const ProgramOutput collected = cache({"gc", "--max-bytes", "0"});
   EXPECT_EQ(collected.exit_code, 0) << collected.err;
   EXPECT_TRUE(contains(collected.err, "the library here does not use this folder")) << collected.err;

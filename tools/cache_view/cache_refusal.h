@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cache/entry.h"
 #include "cache/entry_guard.h"
 #include "src/base/status.h"
 
@@ -27,6 +28,6 @@ EntryGuard guard_of_root(const std::string& root);
 // mode, and those of the folders between it and the root, let the library read it. What is no regular file is no matter
 // of trust, but for its folders.
 enum class EntryPlace { cache, layer };
-Status check_entry_file(const std::string& path, EntryPlace place);
+Status check_entry_file(const std::string& root, const EntryId& id, EntryPlace place);
 
 }  // namespace gemvjit::tools

@@ -38,17 +38,17 @@ std::size_t count_differences(const EntryId& wanted, const std::string& wanted_d
 }
 
 // The key and the digits in an entry's file name, below a folder of the target.
-std::optional<KnownEntry> read_name(const std::string& folder, const std::string& name, const std::string& arch) {
+std::optional<KnownEntry> read_name(const Folder& folder, const std::string& name, const std::string& arch) {
   const std::string stem = name.substr(0, name.rfind('.'));
   const std::size_t dash = stem.rfind('-');
   if (dash == std::string::npos) return std::nullopt;
   const auto key = KernelKey::parse(stem.substr(0, dash) + "-" + arch);
   if (!key) return std::nullopt;
-  return KnownEntry{*key, stem.substr(dash + 1), folder + "/" + name};
+  return KnownEntry{*key, stem.substr(dash + 1), folder.path_of(name)};
 }
 
 void add_folder(const std::string& root, const EntryGuard& guard, std::vector<KnownEntry>& entries) {
-  const auto on_file = [&](const std::string& folder, const std::string& name, const std::string& arch) {
+  const auto on_file = [&](const Folder& folder, const std::string& name, const std::string& arch) {
     if (auto entry = read_name(folder, name, arch)) entries.push_back(std::move(*entry));
   };
   (void)visit_entry_files(

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "cache/size_limit.h"
 #include "src/base/files.h"
@@ -70,15 +71,18 @@ std::string removal_note(const ListedEntry& listed) {
   return is_it ? "; it is a folder: remove it by hand" : "";
 }
 
-Status remove_entry_file(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0) {
-    const bool is_link = S_ISLNK(info.st_mode) && !is_entry_file_name(split_path(path).name);
-    if (is_link || S_ISDIR(info.st_mode)) {
+Status remove_entry_file(const std::string& root, const std::string& path) {
+  const EntryGuard guard = guard_of_root(root);
+  const Result<Folder> folder = open_cache_folder_of(root, path, &guard);
+  if (!folder) return folder.status().code() == StatusCode::not_found ? Status::ok() : folder.status();
+  const std::string name = split_path(path).name;
+  if (const auto info = folder->examine(name)) {
+    const bool is_link = S_ISLNK(info->st_mode) && !is_entry_file_name(name);
+    if (is_link || S_ISDIR(info->st_mode)) {
       return {StatusCode::io_error, fmt::format("{} is a {}: remove it by hand", path, is_link ? "link" : "folder")};
     }
   }
-  return remove_file(path);
+  return folder->remove(name);
 }
 
 EntryGuard guard_of_folder(const std::string& root) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "src/base/files.h"
 #include "src/catalog/arch.h"
@@ -62,6 +63,12 @@ void examine_folder(const std::string& folder, std::string& unusable, std::strin
   }
 }
 
+// Why the library does not use that folder of the cache; "" where it does, or where there is none.
+std::string refusal_of(const std::string& root, const std::string& folder, const EntryGuard& guard) {
+  const Status opened = open_cache_folder(root, folder, &guard).status();
+  return opened.code() == StatusCode::not_found ? "" : opened.message();
+}
+
 ordered_json examine_cache(const CacheArguments& arguments) {
   const CacheFolder folder = choose_cache_folder(arguments);
   if (folder.path.empty()) {
@@ -79,14 +86,14 @@ ordered_json examine_cache(const CacheArguments& arguments) {
   unusable = check_cache_folder(folder.path).message();
   if (unusable.empty()) examine_folder(folder.path, unusable, read_only);
   const EntryGuard guard = guard_of_cache();
-  if (unusable.empty()) unusable = guard.check_folder(versioned).message();
+  if (unusable.empty()) unusable = refusal_of(folder.path, versioned, guard);
   if (unusable.empty()) examine_folder(versioned, unusable, read_only);
   if (unusable.empty()) {
     const auto names = list_directory(versioned);
     if (!names && names.status().code() != StatusCode::not_found) unusable = names.status().message();
     for (const std::string& name : names ? *names : std::vector<std::string>{}) {
       if (!Arch::parse(name)) continue;
-      if (unusable.empty()) unusable = guard.check_folder(versioned + "/" + name).message();
+      if (unusable.empty()) unusable = refusal_of(folder.path, versioned + "/" + name, guard);
       if (unusable.empty()) examine_folder(versioned + "/" + name, unusable, read_only);
     }
   }

@@ -161,7 +161,7 @@ Verdict look_up(const std::vector<Layer>& layers, const EntryId& id, const Signa
     const Status problem = found.status();
     if (problem.code() == StatusCode::not_found) continue;
     const EntryPlace place = layer.kind == "writable" ? EntryPlace::cache : EntryPlace::layer;
-    const bool is_safe = layer.kind == "bundle" || check_entry_file(entry_path(layer.path, id), place);
+    const bool is_safe = layer.kind == "bundle" || check_entry_file(layer.path, id, place);
     (problem.code() == StatusCode::entry_damaged ? verdict.damaged
      : is_safe                                   ? verdict.unreadable
                                                  : verdict.untrusted)

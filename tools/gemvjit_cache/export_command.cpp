@@ -140,7 +140,7 @@ class Writer {
   Result<Entry> load(const EntryId& id) {
     if (*interrupt_flag() != 0) return end(exit_interrupted, {StatusCode::cancelled, "interrupted"});
     const std::string path = entry_path(root_, id);
-    Result<Entry> entry = load_entry_file(path, &guard_);
+    Result<Entry> entry = load_entry_file(root_, id, &guard_);
     if (!entry) return refuse(path, entry.status());
     if (!(entry->id == id)) return refuse(path, foreign_entry(entry->id));
     if (const Status trusted = check_signature(signatures_, *entry); !trusted) return refuse(path, trusted);

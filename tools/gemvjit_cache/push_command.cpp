@@ -72,8 +72,8 @@ ExitCode code_of(const Status& loaded) {
 }
 
 // The entry, or why it is not passed on.
-Result<Entry> load(const std::string& path, const EntryId& id, const EntryGuard& guard, const Signatures& signatures) {
-  GEMVJIT_TRY_ASSIGN(Entry entry, load_entry_file(path, &guard));
+Result<Entry> load(const std::string& root, const EntryId& id, const EntryGuard& guard, const Signatures& signatures) {
+  GEMVJIT_TRY_ASSIGN(Entry entry, load_entry_file(root, id, &guard));
   if (!(entry.id == id)) return foreign_entry(entry.id);
   GEMVJIT_TRY(check_signature(signatures, entry));
   return entry;
@@ -106,7 +106,7 @@ ExitCode push_entries(const CacheArguments& arguments) {
   parallel_each(chosen.size(), static_cast<std::size_t>(remote->options().connections), [&](std::size_t i) {
     if (*interrupt_flag() != 0) return;
     const std::string path = entry_path(folder.path, chosen[i]);
-    const Result<Entry> entry = load(path, chosen[i], guard, *signatures);
+    const Result<Entry> entry = load(folder.path, chosen[i], guard, *signatures);
     const Result<ManifestFile> file =
         entry ? remote->publish(*entry, !arguments.force, no_deadline()) : Result<ManifestFile>(entry.status());
     const std::lock_guard lock(sent.mutex);

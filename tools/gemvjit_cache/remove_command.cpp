@@ -32,9 +32,10 @@ ExitCode remove_entries(const CacheArguments& arguments) {
     for (const ListedEntry* listed : selected) paths.insert(listed->path);
   }
 
+  const std::string root = choose_cache_folder(arguments).path;
   nlohmann::ordered_json removed = nlohmann::ordered_json::array(), failed = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
-    if (const Status status = remove_entry_file(path); !status) {
+    if (const Status status = remove_entry_file(root, path); !status) {
       failed.push_back({{"path", path}, {"problem", status.message()}});
       complain(status.message());
       continue;

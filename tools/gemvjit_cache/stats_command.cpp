@@ -32,7 +32,7 @@ FolderHistory history_of(const std::string& root) {
   FolderHistory history;
   history.quarantine = quarantine_content(root);
   const std::int64_t now = std::time(nullptr);
-  history.recent_evictions = UsageLedger(usage_ledger_path(root)).read().evictions_since(now - recent_seconds);
+  history.recent_evictions = UsageLedger(root).read().evictions_since(now - recent_seconds);
   return history;
 }
 

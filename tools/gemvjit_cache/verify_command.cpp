@@ -19,11 +19,11 @@ struct Repair {
 };
 
 // What is unreadable may be whole, and stays.
-Repair remove_damaged(const std::vector<ListedEntry>& entries, bool print) {
+Repair remove_damaged(const std::string& root, const std::vector<ListedEntry>& entries, bool print) {
   Repair repair;
   for (const ListedEntry& listed : entries) {
     if (state_of(listed) != EntryState::damaged) continue;
-    if (const Status status = remove_entry_file(listed.path); !status) {
+    if (const Status status = remove_entry_file(root, listed.path); !status) {
       repair.failed.push_back({{"path", listed.path}, {"problem", status.message()}});
       complain(status.message());
       continue;
@@ -65,7 +65,7 @@ ExitCode verify_entries(const CacheArguments& arguments) {
   Repair repair;
   if (arguments.deep) deep = verify_layers(entries, *signatures, !arguments.json, document);
   if (arguments.repair) {
-    repair = remove_damaged(entries, !arguments.json);
+    repair = remove_damaged(choose_cache_folder(arguments).path, entries, !arguments.json);
     document["removed"] = repair.removed;
     document["failed"] = repair.failed;
   }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <random>
 
+#include "cache/cache_folders.h"
+#include "cache/layout.h"
 #include "src/base/files.h"
 #include "tools/cache_view/cache_refusal.h"
 
@@ -45,7 +47,9 @@ Status try_cache_folder(const std::string& folder, const std::string& named) {
             "there is no cache folder: name one with --cache-dir or GEMVJIT_CACHE_DIR, or set HOME"};
   }
   // What the library would not trust it does not write to either.
-  if (const Status trusted = guard_of_cache().check_way(folder + "/"); !trusted) {
+  const EntryGuard guard = guard_of_cache();
+  if (const Status trusted = open_cache_folder(folder, version_directory(folder), &guard).status();
+      !trusted && trusted.code() != StatusCode::not_found) {
     return {StatusCode::cache_not_writable, fmt::format("cache folder {}: {}", folder, trusted.message())};
   }
   const std::string place = nearest_existing(folder);

@@ -15,6 +15,7 @@
 #include "cache/bundle_layout.h"
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
+#include "src/base/blocked_signal.h"
 
 namespace gemvjit {
 namespace {
@@ -75,6 +76,7 @@ class TemporaryFile {
   }
 
   Status append(const Bytes& bytes) {
+    const BlockedSignal no_sigxfsz(SIGXFSZ);
     std::size_t written = 0;
     while (written < bytes.size()) {
       const ssize_t got = ::write(fd_, bytes.data() + written, bytes.size() - written);

@@ -16,6 +16,7 @@
 #include "cache/bundle_layout.h"
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
+#include "src/base/blocked_signal.h"
 #include "src/base/folder.h"
 
 namespace gemvjit {
@@ -76,6 +77,7 @@ class TemporaryFile {
   }
 
   Status append(const Bytes& bytes) {
+    const BlockedSignal no_sigxfsz(SIGXFSZ);
     std::size_t written = 0;
     while (written < bytes.size()) {
       const ssize_t got = ::write(file_.get(), bytes.data() + written, bytes.size() - written);

@@ -15,6 +15,7 @@
 #include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
+#include "src/base/blocked_signal.h"
 #include "src/base/descriptor.h"
 #include "src/base/sha256.h"
 
@@ -112,6 +113,7 @@ bool UsageLedger::update(int patience_ms, const Change& change, Missing missing)
   if (got == static_cast<ssize_t>(bytes.size())) usage = decode(bytes).value_or(Usage{});
   const auto keep = [&] {
     const Bytes now = encode(usage);
+    const BlockedSignal no_sigxfsz(SIGXFSZ);
     // A write that does not succeed leaves a torn ledger, which the next reader replaces by a scan.
     [[maybe_unused]] const ssize_t written = ::pwrite(file.get(), now.data(), now.size(), 0);
   };

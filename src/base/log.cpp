@@ -5,6 +5,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <mutex>
+#include <optional>
+
+#include "src/base/blocked_signal.h"
 
 namespace gemvjit {
 namespace {
@@ -60,6 +63,7 @@ class FunctionSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 struct Log::State {
   LogLevel level;
+  bool to_stderr;
   spdlog::logger logger;  // not registered with spdlog: its names and levels are the host program's own
 };
 
@@ -75,13 +79,14 @@ bool parse_log_level(std::string_view text, LogLevel& level) {
 
 Log Log::create(LogLevel level, Sink sink) {
   spdlog::sink_ptr target;
+  const bool to_stderr = !sink;
   if (sink) {
     target = std::make_shared<FunctionSink>(std::move(sink));
   } else {
     target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     target->set_pattern("%n: %l: %v");
   }
-  auto state = std::make_shared<State>(State{level, spdlog::logger("gemvjit", std::move(target))});
+  auto state = std::make_shared<State>(State{level, to_stderr, spdlog::logger("gemvjit", std::move(target))});
   state->logger.set_level(to_spdlog(level));
   return Log(std::move(state));
 }
@@ -95,6 +100,12 @@ bool Log::enabled(LogLevel level) const {
 void Log::write(LogLevel level, std::string_view message) const {
   if (!enabled(level)) return;
   try {
+    // What stderr is, a closed pipe or a file that may grow no more, must not end the process either.
+    std::optional<BlockedSignal> no_sigpipe, no_sigxfsz;
+    if (state_->to_stderr) {
+      no_sigpipe.emplace(SIGPIPE);
+      no_sigxfsz.emplace(SIGXFSZ);
+    }
     state_->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
   } catch (...) {
     // A log that fails must not fail the work it tells about.

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "src/base/blocked_signal.h"
 #include "src/base/files.h"
 #include "src/base/folder.h"
 #include "src/base/lock_record.h"
@@ -28,6 +29,7 @@ constexpr std::size_t file_limit = std::size_t{64} * 1024;
 constexpr int max_reopenings = 100;  // somebody removes the file again and again: do without
 
 bool write_at(int fd, const void* data, std::size_t size, off_t offset) {
+  const BlockedSignal no_sigxfsz(SIGXFSZ);
   const auto* bytes = static_cast<const std::uint8_t*>(data);
   while (size > 0) {
     const ssize_t written = ::pwrite(fd, bytes, size, offset);
@@ -259,6 +261,7 @@ class LockSeeker {
     if (!named) return std::nullopt;
     Turn turn = ending(Turn::Kind::held);
     turn.holder_died = !outcome && !left.empty();
+    const BlockedSignal no_sigxfsz(SIGXFSZ);
     // First what is behind the header: an old end must never stand behind a new beginning. If nothing can be written
     // the lock is held all the same; waiters then see no sign of life.
     if (::ftruncate(state->file, std::min<off_t>(static_cast<off_t>(left.size()), lock_header_size)) == 0) {

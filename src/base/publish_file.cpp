@@ -12,6 +12,7 @@
 #include <ctime>
 #include <system_error>
 
+#include "src/base/blocked_signal.h"
 #include "src/base/descriptor.h"
 #include "src/base/files.h"
 #include "src/base/folder.h"
@@ -35,6 +36,7 @@ struct Target {
 };
 
 Status write_all(int fd, const void* data, std::size_t size, const std::string& path) {
+  const BlockedSignal no_sigxfsz(SIGXFSZ);
   const auto* bytes = static_cast<const std::uint8_t*>(data);
   while (size > 0) {
     const ssize_t written = ::write(fd, bytes, size);

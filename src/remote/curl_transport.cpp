@@ -1,7 +1,6 @@
 #include "src/remote/curl_transport.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/blocked_signal.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
 
@@ -50,30 +50,6 @@ std::string trimmed(const Bytes& bytes) {
   text.erase(text.find_last_not_of(blank) + 1);
   return text.erase(0, std::min(text.find_first_not_of(blank), text.size()));
 }
-
-// With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one: a
-// server that hangs up must not end the engine. Of this thread alone; one that was waiting before still is.
-class PipeSignalHeldBack {
- public:
-  PipeSignalHeldBack() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t waiting;
-    was_waiting_ = ::sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~PipeSignalHeldBack() {
-    const timespec at_once{};
-    if (!was_waiting_) (void)::sigtimedwait(&pipe_, nullptr, &at_once);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  PipeSignalHeldBack(const PipeSignalHeldBack&) = delete;
-  PipeSignalHeldBack& operator=(const PipeSignalHeldBack&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-  bool was_waiting_ = false;
-};
 
 struct FreeList {
   const curl::Api* api;
@@ -269,7 +245,8 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
     api_->easy_setopt(handle, curl::WRITEDATA, &received);
     api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
-    const PipeSignalHeldBack held_back;
+    // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one.
+    const BlockedSignal no_sigpipe(SIGPIPE);
     const int code = api_->easy_perform(handle);
     api_->easy_getinfo(handle, curl::info_response_code, &response.status);
     const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);

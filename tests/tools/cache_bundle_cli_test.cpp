@@ -49,6 +49,19 @@ class BundleCli : public CliTest {
   std::string file_ = folder_.path("out.gjb");
 };
 
+// `ulimit -f`: an error like that of a full disk, not a signal.
+TEST_F(BundleCli, AnExportBeyondTheLimitOfAFilesSizeFails) {
+  Entry large = entry(key());
+  large.cubin.bytes.assign(20'000, 1);
+  put(large, cache_dir_);
+  const auto limited = run_program(
+      {"/bin/sh", "-c", "ulimit -f 8; exec \"$0\" \"$@\"", GEMVJIT_CACHE_BINARY, "export", file_}, environment_);
+  EXPECT_LT(limited.exit_code, 128) << limited.err;
+  EXPECT_NE(limited.exit_code, 0);
+  EXPECT_TRUE(contains(limited.err, "File too large")) << limited.err;
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
 TEST_F(BundleCli, BadUsageIsTwo) {
   fill();
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"export"},

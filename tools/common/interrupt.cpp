@@ -34,6 +34,8 @@ void catch_interrupts() {
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
+void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
+
 const volatile std::int32_t* interrupt_flag() { return &interrupted; }
 
 }  // namespace gemvjit::tools

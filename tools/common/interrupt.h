@@ -14,5 +14,7 @@ const volatile std::int32_t* interrupt_flag();
 // A write to a pipe that nobody reads fails instead of ending the program. From main; a program that this one starts
 // has to be given the default back.
 void ignore_broken_pipes();
+// The same for a write beyond the limit of a file's size (ulimit -f). Every tool does, by run_tool.
+void ignore_file_size_signal();
 
 }  // namespace gemvjit::tools

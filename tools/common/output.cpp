@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/common/exit_codes.h"
+#include "tools/common/interrupt.h"
 #include "tools/common/printable.h"
 #include "tools/common/table.h"
 #include "tools/common/terminal.h"
@@ -84,6 +85,7 @@ int finish(int code) {
 
 int run_tool(const char* program, int argc, char** argv, const std::function<int()>& body) {
   hold_standard_descriptors();
+  ignore_file_size_signal();
   state.program = program;
   look_at(argc, argv);
   int code = exit_environment;

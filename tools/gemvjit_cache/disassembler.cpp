@@ -104,6 +104,7 @@ int spawn(const std::vector<std::string>& command, int out, pid_t& child) {
   sigset_t defaults;
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
+  sigaddset(&defaults, SIGXFSZ);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   const int error = ::posix_spawn(&child, argv[0], &actions, &attributes, argv.data(), environ);

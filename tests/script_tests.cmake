@@ -6,13 +6,17 @@ if(NOT GEMVJIT_PYTHON)
   find_program(GEMVJIT_PYTHON NAMES python3 REQUIRED NO_CACHE)
 endif()
 
-# gemvjit_script_test(<name> <file> [arguments...])
+# gemvjit_script_test(<name> <file> [arguments...]); a name that ends in _long is run by ctest -C exhaustive only
 function(gemvjit_script_test name file)
-  add_test(NAME ${name} COMMAND ${GEMVJIT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARGN})
+  if(name MATCHES "_long$")
+    set(configurations CONFIGURATIONS exhaustive)
+  endif()
+  add_test(NAME ${name} COMMAND ${GEMVJIT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARGN} ${configurations})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 endfunction()
 
 gemvjit_script_test(layers layers/layers_test.py)
+gemvjit_script_test(calls_by_path layers/calls_by_path_test.py)
 gemvjit_script_test(quantize quantize/quantize_test.py)
 gemvjit_script_test(plot_bench_table plot/plot_bench_test.py Table)
 gemvjit_script_test(plot_bench_pictures plot/plot_bench_test.py Pictures)
@@ -33,6 +37,22 @@ if(GEMVJIT_BUILD_TOOLS)
   # The remote cache, against servers, which mostly wait. Skipped where a server is missing.
   gemvjit_script_cases(remote remote/remote_servers_test.py Nginx S3 Hosts)
   gemvjit_script_cases(remote remote/remote_faults_test.py Faults Uploads Slow Secrets)
+  # A second user at the cache and the folders of outputs: as root, else skipped. A race takes GEMVJIT_TEST_RACE_SECONDS, 5
+  # here, so that all of them are a quarter of a minute; and a minute by ctest -C exhaustive.
+  foreach(program attacker naive)
+    add_executable(trust_${program} trust/${program}.cpp)
+    gemvjit_compile_options(trust_${program})
+  endforeach()
+  foreach(case Control PlantedCache PlantedOutput Shared Foreign Output)
+    string(TOLOWER trust_${case} name)
+    set(race trust/race_test.py ${CMAKE_BINARY_DIR}/bin $<TARGET_FILE:trust_attacker> $<TARGET_FILE:trust_naive> ${case})
+    gemvjit_script_test(${name} ${race})
+    set_tests_properties(${name} PROPERTIES LABELS nvrtc)
+    if(NOT case MATCHES "Control|Planted")
+      gemvjit_script_test(${name}_long ${race})
+      set_tests_properties(${name}_long PROPERTIES LABELS exhaustive ENVIRONMENT GEMVJIT_TEST_RACE_SECONDS=20)
+    endif()
+  endforeach()
 endif()
 
 # The Python binding.

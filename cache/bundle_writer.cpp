@@ -60,7 +60,9 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   Status create() {
-    GEMVJIT_TRY_ASSIGN(folder_, Folder::open(split_path(final_path_).folder));
+    Result<Folder> folder = Folder::open(split_path(final_path_).folder);
+    if (!folder) return {StatusCode::io_error, folder.status().message()};
+    folder_ = std::move(folder).value();
     remove_stale_temporaries(*folder_);
     int error = 0;
     for (unsigned attempt = 0; attempt < 16; ++attempt) {

@@ -22,7 +22,8 @@ using Step = std::function<Result<Folder>(const Folder& parent, const std::strin
 // From the root, which was opened, down to `folder`.
 Result<Folder> descend(Folder at, std::string_view root, std::string_view folder, const Step& step) {
   root = without_end_slashes(root);
-  const bool is_below = folder.starts_with(root) && (folder.size() == root.size() || root == "/" || folder[root.size()] == '/');
+  const bool is_below =
+      folder.starts_with(root) && (folder.size() == root.size() || root == "/" || folder[root.size()] == '/');
   if (!is_below) {
     return Status(StatusCode::io_error, fmt::format("{} is no folder of the cache {}", folder, root));
   }
@@ -87,7 +88,7 @@ Result<Folder> open_cache_folder_of(const std::string& root, const std::string& 
 
 Status remove_cache_file(const std::string& root, const std::string& path, const EntryGuard* guard) {
   const Result<Folder> folder = open_cache_folder_of(root, path, guard);
-  if (!folder) return folder.status().code() == StatusCode::not_found ? Status::ok() : folder.status();
+  if (!folder) return is_no_folder(split_path(path).folder) ? Status::ok() : folder.status();
   return folder->remove(split_path(path).name);
 }
 

@@ -29,14 +29,15 @@ constexpr FileModes file_modes(CacheTrust trust) {
 }
 
 // not_found if the folder, or one on the way, is not there; io_error for one that the guard refuses, and for a link,
-// but in a layer (EntryGuard::Kind::layer), where it may be this user's or root's. Without a guard: EntryGuard::of_anyone().
+// but in a layer (EntryGuard::Kind::layer), where it may be this user's or root's. Without a guard:
+// EntryGuard::of_anyone().
 Result<Folder> open_cache_folder(const std::string& root, const std::string& folder, const EntryGuard* guard);
 
 // One step further: a folder in one that was opened so.
 Result<Folder> open_cache_subfolder(const Folder& parent, const std::string& name, const EntryGuard& guard);
 
-// The same as open_cache_folder, and makes what is missing: above the root for this user alone, the root and what is below it as `trust` has
-// it. Folders that are there keep their modes.
+// The same as open_cache_folder, and makes what is missing: above the root for this user alone, the root and what is
+// below it as `trust` has it. Folders that are there keep their modes.
 Result<Folder> make_cache_folder(const std::string& root, const std::string& folder, CacheTrust trust,
                                  const EntryGuard* guard);
 

@@ -30,7 +30,7 @@ Status EntryGuard::check_file(const std::string& path, int descriptor, const str
   WriteRule rule;
   rule.user = user;
   rule.any_owner = kind == Kind::shared;
-  rule.group = kind == Kind::shared ? GroupWrite::any
+  rule.group = kind == Kind::shared  ? GroupWrite::any
                : kind == Kind::layer ? GroupWrite::if_private
                                      : GroupWrite::never;
   const std::string danger = who_else_may_write(descriptor, info, rule);

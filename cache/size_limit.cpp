@@ -93,9 +93,7 @@ class Limited final : public CubinStore {
  private:
   bool is_limited() const { return !inner_->root().empty(); }
   const EntryGuard* guard() const { return limit_.guard ? &*limit_.guard : nullptr; }
-  Result<std::vector<CachedFile>> scan_all() const {
-    return scan_cache(inner_->root(), guard());
-  }
+  Result<std::vector<CachedFile>> scan_all() const { return scan_cache(inner_->root(), guard()); }
   void use(const EntryId& id);
   struct Reservation {
     Status status;
@@ -310,8 +308,8 @@ void scan_foreign(const Result<Folder>& folder, const std::string& arch, int dep
       scan_foreign(open_cache_subfolder(*folder, name, guard), arch.empty() ? name : arch, depth + 1, guard, files);
     }
     if (S_ISREG(info->st_mode) && name.ends_with(".entry")) {
-      files.push_back({folder->path_of(name), arch, static_cast<std::uint64_t>(info->st_size),
-                       std::int64_t{info->st_atime}, 0});
+      files.push_back(
+          {folder->path_of(name), arch, static_cast<std::uint64_t>(info->st_size), std::int64_t{info->st_atime}, 0});
     }
   }
 }

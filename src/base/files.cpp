@@ -106,10 +106,15 @@ Result<std::vector<std::string>> list_directory(const std::string& directory) {
   return folder.list();
 }
 
+bool is_no_folder(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? !S_ISDIR(info.st_mode) : errno == ENOENT || errno == ENOTDIR;
+}
+
 Status remove_file(const std::string& path) {
   const SplitPath split = split_path(path);
   const Result<Folder> folder = Folder::open(split.folder);
-  if (!folder) return folder.status().code() == StatusCode::not_found ? Status::ok() : folder.status();
+  if (!folder) return is_no_folder(split.folder) ? Status::ok() : folder.status();
   return folder->remove(split.name);
 }
 

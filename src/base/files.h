@@ -61,6 +61,9 @@ Status check_replaceable(const std::string& path);
 // Names in a directory in sorted order, without "." and "..". not_found if it is not there.
 Result<std::vector<std::string>> list_directory(const std::string& directory);
 
+// Whether nothing can be in it, since it is not there or something else is.
+bool is_no_folder(const std::string& path);
+
 Status remove_file(const std::string& path);  // ok if it is not there
 
 }  // namespace gemvjit

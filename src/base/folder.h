@@ -38,7 +38,7 @@ class Folder {
 
   // Of the name itself, not of what it links to. not_found if there is no such name.
   Result<struct stat> examine(const std::string& name) const;
-  Result<struct stat> examine() const;  // of the folder
+  Result<struct stat> examine() const;            // of the folder
   Result<std::vector<std::string>> list() const;  // sorted, without "." and ".."
 
   // As ::openat with O_NOFOLLOW and O_CLOEXEC; an errno where it fails.

@@ -68,8 +68,8 @@ Status check_owner(const Folder& folder, uid_t owner, mode_t forbidden) {
             fmt::format("the folder {} belongs to user {}, not to user {}", folder.path(), info.st_uid, owner)};
   }
   if ((info.st_mode & forbidden) != 0) {
-    return {StatusCode::io_error, fmt::format("the folder {} has mode {:04o}, which is open to others", folder.path(),
-                                              info.st_mode & 07777)};
+    return {StatusCode::io_error,
+            fmt::format("the folder {} has mode {:04o}, which is open to others", folder.path(), info.st_mode & 07777)};
   }
   return Status::ok();
 }
@@ -120,7 +120,8 @@ struct ProcessLock::State {
   bool is_named() const {
     struct stat ours {};
     struct stat named {};
-    return ::fstat(file, &ours) == 0 && ::fstatat(folder->descriptor(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return ::fstat(file, &ours) == 0 &&
+           ::fstatat(folder->descriptor(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
   }
   ~State() {

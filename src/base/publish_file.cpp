@@ -107,9 +107,8 @@ Result<Published> link_name(const Target& target) {
   if (result != 0 && result != EEXIST) return io_failure("link a temporary file to", target.path(), result);
   // NFS may say EEXIST of a link that it made, when the first answer was lost: the file then has two names.
   struct stat info {};
-  const bool ours =
-      result == 0 ||
-      (::fstatat(target.at(), target.temporary.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_nlink == 2);
+  const bool ours = result == 0 || (::fstatat(target.at(), target.temporary.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                    info.st_nlink == 2);
   if (!ours) return Published::already_there;
   if (::unlinkat(target.at(), target.temporary.c_str(), 0) != 0 && errno != ENOENT) {
     return io_failure("remove", target.temporary_path(), errno);
@@ -178,8 +177,9 @@ Result<Published> Folder::publish(const std::string& name, const void* data, std
 
 Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
                                std::size_t size, const PublishOptions& options) {
-  GEMVJIT_TRY_ASSIGN(const Folder folder, Folder::open(directory));
-  return folder.publish(name, data, size, options);
+  const Result<Folder> folder = Folder::open(directory);
+  if (!folder) return Status(StatusCode::io_error, folder.status().message());
+  return folder->publish(name, data, size, options);
 }
 
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size) {

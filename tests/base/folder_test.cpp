@@ -1,6 +1,7 @@
 // What a Folder does where somebody else puts links and other folders in the place of what it works on.
 #include "src/base/folder.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -70,7 +71,9 @@ TEST(Folder, IsWhatWasOpenedWhateverItsNameLeadsToNow) {
 TEST(Folder, MakesFoldersWithJustTheModeAndTheGroupOfTheirParent) {
   const TempDir dir;
   std::filesystem::create_directory(dir.path("in"));
-  if (::geteuid() == 0) ASSERT_EQ(::chown(dir.path("in").c_str(), 0, 61235), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(dir.path("in").c_str(), 0, 61235), 0);
+  }
   const Folder in = open(dir.path("in"));
   for (const mode_t mask : {0022, 0077, 0777, 0}) {
     for (const mode_t mode : {0700, 02770, 0755}) {
@@ -81,7 +84,9 @@ TEST(Folder, MakesFoldersWithJustTheModeAndTheGroupOfTheirParent) {
       ASSERT_TRUE(made) << made.status().message();
       const struct stat info = info_of(in.path_of(name));
       EXPECT_EQ(info.st_mode & 07777, mode) << name;
-      if (mode != 0700) EXPECT_EQ(info.st_gid, info_of(dir.path("in")).st_gid) << name;
+      if (mode != 0700) {
+        EXPECT_EQ(info.st_gid, info_of(dir.path("in")).st_gid) << name;
+      }
     }
   }
   EXPECT_EQ(in.list()->size(), 12u) << "no temporary is left";

@@ -82,7 +82,7 @@ TEST_F(GuardedList, NothingIsEvictedBehindALink) {
   const std::string folder = entry_directory(root_, entry(1).id), elsewhere = dir_.path("elsewhere");
   std::filesystem::rename(folder, elsewhere);
   std::filesystem::create_directory_symlink(elsewhere, folder);
-  ASSERT_THAT(*scan_cache(root_, nullptr), SizeIs(1)) << "who does not look would see it";
+  ASSERT_TRUE(std::filesystem::exists(folder + "/" + entry_file_name(entry(1).id))) << "who follows it would see it";
   const auto store = open(5 * payload);
   expect_only_problem(*store->list(), folder, "it is a link");
   for (int i = 2; i < 12; ++i) EXPECT_TRUE(store->put(entry(i, payload)));

@@ -27,16 +27,25 @@ EntryGuard EntryGuard::of_anyone() { return {Kind::links, ::geteuid(), ::getegid
 
 EntryGuard EntryGuard::of_layer() { return {Kind::layer, ::geteuid(), ::getegid()}; }
 
+WriteRule EntryGuard::rule() const {
+  const bool shared = kind == Kind::shared;
+  return {.user = user,
+          .group = shared                ? GroupWrite::any
+                   : kind == Kind::layer ? GroupWrite::if_private
+                                         : GroupWrite::never,
+          .any_owner = shared};
+}
+
 Status EntryGuard::check_file(const std::string& path, const struct stat& info) const {
   if (kind == Kind::links) return Status::ok();
-  if ((info.st_mode & S_IWOTH) != 0) return refuse(path, "all users may write it (chmod o-w)");
-  if (kind == Kind::shared) return Status::ok();
-  if (info.st_uid != user && info.st_uid != root_user) {
-    return refuse(path, fmt::format("it belongs to user {}", info.st_uid));
-  }
-  const bool group_is_private = kind == Kind::layer && (info.st_gid == group || info.st_gid == root_user);
-  if ((info.st_mode & S_IWGRP) != 0 && !group_is_private) return refuse(path, "its group may write it (chmod g-w)");
-  return Status::ok();
+  const std::string danger = who_else_may_write(path, info, rule());
+  return danger.empty() ? Status::ok() : refuse(path, danger);
+}
+
+Status EntryGuard::check_file(int fd, const std::string& path, const struct stat& info) const {
+  if (kind == Kind::links) return Status::ok();
+  const std::string danger = who_else_may_write(fd, info, rule());
+  return danger.empty() ? Status::ok() : refuse(path, danger);
 }
 
 Status EntryGuard::check_folder(const std::string& folder) const {

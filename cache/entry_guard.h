@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cache/root_safety.h"
+#include "src/base/write_access.h"
 
 struct stat;
 
@@ -31,11 +32,15 @@ struct EntryGuard {
 
   // What is wrong with an open file, as io_error.
   Status check_file(const std::string& path, const struct stat& info) const;
+  Status check_file(int fd, const std::string& path, const struct stat& info) const;  // `path` for messages only
   // One folder of the cache or layer. A link is refused in a cache; in a layer it may be this user's or root's, and
   // what it leads to is examined. io_error; ok for what is not there.
   Status check_folder(const std::string& folder) const;
   // The three folders above an entry's file: fan-out, architecture, format version.
   Status check_way(const std::string& entry_path) const;
+
+ private:
+  WriteRule rule() const;
 };
 
 }  // namespace gemvjit

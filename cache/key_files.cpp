@@ -1,9 +1,6 @@
 #include "cache/key_files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +10,7 @@
 
 #include "cache/root_safety.h"
 #include "src/base/files.h"
+#include "src/base/secret_file.h"
 
 namespace gemvjit {
 namespace {
@@ -61,53 +59,6 @@ void load_folder(const std::string& folder, bool must_exist, const Ed25519& ed25
   }
 }
 
-// An opened private key file; what was read of it is wiped.
-class SecretFile {
- public:
-  explicit SecretFile(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), error_(errno) {}
-  ~SecretFile() {
-    if (!bytes_.empty()) ::explicit_bzero(bytes_.data(), bytes_.size());
-    if (fd_ >= 0) ::close(fd_);
-  }
-  SecretFile(const SecretFile&) = delete;
-  SecretFile& operator=(const SecretFile&) = delete;
-
-  Status read() {
-    if (fd_ < 0) return io_failure("open the signing key", path_, error_);
-    struct stat info {};
-    if (::fstat(fd_, &info) != 0) return io_failure("examine the signing key", path_, errno);
-    if (!S_ISREG(info.st_mode)) return refuse("it is no regular file");
-    if (info.st_uid != ::geteuid() && info.st_uid != 0) return refuse("it belongs to another user");
-    if ((info.st_mode & 077) != 0) {
-      return refuse(fmt::format("its mode {:04o} gives others a right to it (chmod 600)", info.st_mode & 07777u));
-    }
-    // Room for one byte more than is allowed, made once: a growing vector would leave copies behind.
-    bytes_.resize(key_file_limit + 1);
-    std::size_t filled = 0;
-    while (filled < bytes_.size()) {
-      const ssize_t got = ::read(fd_, bytes_.data() + filled, bytes_.size() - filled);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return io_failure("read the signing key", path_, errno);
-      if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
-    }
-    if (filled > key_file_limit) return refuse("it is too large for a key");
-    bytes_.resize(filled);
-    return Status::ok();
-  }
-  Status refuse(const std::string& reason) const {
-    return {StatusCode::invalid_argument, fmt::format("the signing key {} is not used: {}", path_, reason)};
-  }
-  const Bytes& bytes() const { return bytes_; }
-
- private:
-  std::string path_;
-  int fd_;
-  int error_;
-  Bytes bytes_;
-};
-
 }  // namespace
 
 TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, bool must_exist, const Ed25519& ed25519) {
@@ -117,10 +68,13 @@ TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, bool must
 }
 
 Result<std::shared_ptr<const Ed25519Signer>> load_signing_key(const std::string& file, const Ed25519& ed25519) {
-  SecretFile secret(file);
-  GEMVJIT_TRY(secret.read());
+  constexpr const char* what = "the signing key";
+  GEMVJIT_TRY_ASSIGN(const SecretFile secret, SecretFile::read(file, key_file_limit, what));
   auto key = ed25519.read_private_key(secret.bytes());
-  if (!key) return secret.refuse(key.status().message());
+  if (!key) {
+    return Status(StatusCode::invalid_argument,
+                  fmt::format("{} {} is not used: {}", what, file, key.status().message()));
+  }
   return key;
 }
 

@@ -31,8 +31,8 @@ struct TrustedKeys {
 // such a file: who can put a key there can have any kernel run.
 TrustedKeys load_trusted_keys(const std::vector<std::string>& folders, bool must_exist, const Ed25519& ed25519);
 
-// The private key in a PEM file. It must be a regular file of this user or root, without any permission for group and
-// others: invalid_argument, else, with the remedy. io_error where it cannot be read. Messages name the file only.
+// The private key in a PEM file, which is read as src/base/secret_file.h says. invalid_argument for what is no key.
+// Messages name the file only.
 Result<std::shared_ptr<const Ed25519Signer>> load_signing_key(const std::string& file, const Ed25519& ed25519);
 
 }  // namespace gemvjit

@@ -7,23 +7,25 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "cache/layout.h"
+#include "src/base/write_access.h"
 
 namespace gemvjit {
 namespace {
 
 constexpr uid_t root_user = 0;
 
-struct User {
-  uid_t uid;
-  gid_t gid;
-};
-
 Status refuse(const std::string& root, std::string reason) {
   return {StatusCode::cache_not_writable, fmt::format("{} is not used: {}", root, reason)};
+}
+
+// For what is found on the way to it, or below it.
+Status refuse_for(const std::string& root, const std::string& path, const std::string& reason) {
+  return refuse(root, path == root ? reason : fmt::format("{}: {}", path, reason));
 }
 
 // "/a/b" gives "/", "/a", "/a/b"; a relative path is taken from the current directory.
@@ -41,36 +43,59 @@ std::vector<std::string> prefixes_of(std::string path) {
   return prefixes;
 }
 
-bool is_trusted(uid_t owner, const User& user) { return owner == user.uid || owner == root_user; }
+// For whom a path is examined.
+struct Examination {
+  uid_t user;
+  CacheTrust trust;
+  std::optional<gid_t> shared_with = std::nullopt;  // a shared root's group: it may write on the way as well
 
-// A folder on the way: whoever can rename what is in it can put another folder in the cache's place. The sticky bit
-// forbids that to others; a folder of the user's own group is taken for private, as with a umask of 002.
-std::string danger_on_the_way(const std::string& path, const struct stat& info, const User& user) {
-  if (!is_trusted(info.st_uid, user)) return fmt::format("{} belongs to user {}", path, info.st_uid);
-  if ((info.st_mode & S_ISVTX) != 0) return "";
-  if ((info.st_mode & S_IWOTH) != 0) return fmt::format("all users may write in {}", path);
-  const bool own_group = info.st_gid == user.gid || info.st_gid == root_user;
-  if ((info.st_mode & S_IWGRP) != 0 && !own_group) return fmt::format("group {} may write in {}", info.st_gid, path);
-  return "";
+  bool trusts(uid_t owner) const { return owner == user || owner == root_user; }
+};
+
+// A folder on the way: whoever can rename what is in it can put another folder in the cache's place.
+std::string danger_on_the_way(const std::string& path, const struct stat& info, const Examination& of) {
+  return who_else_may_write(
+      path, info, {.user = of.user, .group = GroupWrite::if_private, .leads_on = true, .shared_with = of.shared_with});
 }
 
 // The cache's own folders.
-std::string danger_of_folder(const std::string& path, const struct stat& info, CacheTrust trust, const User& user) {
+std::string danger_of_folder(const std::string& path, const struct stat& info, const Examination& of) {
   if (!S_ISDIR(info.st_mode)) return "";  // of no use, but no danger: the store says so
-  if ((info.st_mode & S_IWOTH) != 0) return fmt::format("all users may write in {} (chmod o-w)", path);
-  if (trust == CacheTrust::shared) return "";
-  if (info.st_uid != user.uid) {
-    return fmt::format("{} belongs to user {}, not to {} (declare it shared, or name another folder)", path,
-                       info.st_uid, user.uid);
+  const bool shared = of.trust == CacheTrust::shared;
+  if (!shared && info.st_uid != of.user) {
+    return fmt::format("it belongs to user {}, not to {} (declare it shared, or name another folder)", info.st_uid,
+                       of.user);
   }
-  if ((info.st_mode & S_IWGRP) != 0) {
-    return fmt::format("its group may write in {} (chmod g-w, or declare it shared)", path);
+  const WriteRule rule{.user = of.user, .group = shared ? GroupWrite::any : GroupWrite::never, .any_owner = shared};
+  const std::string danger = who_else_may_write(path, info, rule);
+  if (danger.empty() || shared) return danger;
+  // Whether the group alone stands against it.
+  const bool for_group = who_else_may_write(path, info, {.user = of.user, .group = GroupWrite::any}).empty();
+  return for_group ? danger + ", or declare it shared" : danger;
+}
+
+// The group of what is there of the path, which what is made below it gets.
+std::optional<gid_t> group_of(std::string path) {
+  struct stat info {};
+  while (::stat(path.c_str(), &info) != 0) {
+    const std::size_t slash = path.find_last_of('/');
+    if (errno != ENOENT || slash == std::string::npos || slash == 0) return std::nullopt;
+    path.resize(slash);
   }
-  return "";
+  return info.st_gid;
+}
+
+// What a link says, from where it is; "" if it cannot be read.
+std::string target_of(const std::string& link) {
+  char text[PATH_MAX];
+  const ssize_t size = ::readlink(link.c_str(), text, sizeof text);
+  if (size <= 0 || size == sizeof text) return "";
+  const std::string target(text, static_cast<std::size_t>(size));
+  return target.front() == '/' ? target : link.substr(0, link.rfind('/') + 1) + target;
 }
 
 // `leads_on`: the path is only on the way to the cache folder.
-Status check(const std::string& root, CacheTrust trust, const User& user, bool leads_on) {
+Status check(const std::string& root, const Examination& of, bool leads_on) {
   const std::vector<std::string> prefixes = prefixes_of(root);
   for (std::size_t i = 0; i < prefixes.size(); ++i) {
     const std::string& path = prefixes[i];
@@ -80,71 +105,71 @@ Status check(const std::string& root, CacheTrust trust, const User& user, bool l
       return refuse(root, fmt::format("{} cannot be examined: {}", path, std::generic_category().message(errno)));
     }
     if (S_ISLNK(info.st_mode)) {
-      if (!is_trusted(info.st_uid, user)) {
+      if (!of.trusts(info.st_uid)) {
         return refuse(root, fmt::format("{} is a link of user {}", path, info.st_uid));
       }
       if (::stat(path.c_str(), &info) != 0) {
         return refuse(root, fmt::format("the link {} leads nowhere: {}", path, std::generic_category().message(errno)));
       }
-      char real[PATH_MAX];
-      // Where the link leads to has a way of its own.
-      if (::realpath(path.c_str(), real) != nullptr && path != real) {
-        if (const Status beyond = check(real, trust, user, leads_on || i + 1 < prefixes.size()); !beyond) {
-          return refuse(root, beyond.message());
-        }
+      // Where the link leads to has a way of its own, on which there may be links of others: it is gone hop by hop.
+      const std::string target = target_of(path);
+      if (target.empty()) return refuse(root, fmt::format("the link {} cannot be read", path));
+      if (const Status beyond = check(target, of, leads_on || i + 1 < prefixes.size()); !beyond) {
+        return refuse(root, beyond.message());
       }
     }
     const bool is_root = !leads_on && i + 1 == prefixes.size();
-    const std::string danger =
-        is_root ? danger_of_folder(path, info, trust, user) : danger_on_the_way(path, info, user);
-    if (!danger.empty()) return refuse(root, danger);
+    const std::string danger = is_root ? danger_of_folder(path, info, of) : danger_on_the_way(path, info, of);
+    if (!danger.empty()) return refuse_for(root, path, danger);
   }
   return Status::ok();
 }
 
+// The whole path to a folder or file, which is itself held to the rule without the sticky bit's leniency.
+Status check_whole_path(const std::string& path, uid_t user, GroupWrite group) {
+  GEMVJIT_TRY(check(path, {user, CacheTrust::owner}, true));
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Status::ok();  // whoever opens it says what is wrong
+  const std::string danger = who_else_may_write(path, info, {.user = user, .group = group});
+  return danger.empty() ? Status::ok() : refuse(path, danger);
+}
+
 }  // namespace
 
-Status check_cache_root(const std::string& root, CacheTrust trust, uid_t user, gid_t group) {
+Status check_cache_root(const std::string& root, CacheTrust trust, uid_t user) {
   std::string path = root;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const User who{user, group};
-  if (const Status status = check(path, trust, who, false); !status) return status;
+  Examination of{user, trust};
+  if (trust == CacheTrust::shared) of.shared_with = group_of(path);
+  if (const Status status = check(path, of, false); !status) return status;
   // The format's folder below it: made by us, but whoever may write in the root of a shared cache may have made it.
   struct stat info {};
   const std::string versioned = version_directory(path);
   if (::lstat(versioned.c_str(), &info) != 0) return Status::ok();
   if (S_ISLNK(info.st_mode)) return refuse(path, fmt::format("{} is a link", versioned));
-  const std::string danger = danger_of_folder(versioned, info, trust, who);
-  return danger.empty() ? Status::ok() : refuse(path, danger);
+  const std::string danger = danger_of_folder(versioned, info, of);
+  return danger.empty() ? Status::ok() : refuse_for(path, versioned, danger);
 }
-
-Status check_read_only_layer(const std::string& path, uid_t user, gid_t group) {
-  const User who{user, group};
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return Status::ok();  // whoever reads it says what is wrong
-  if (const Status way = check(path, CacheTrust::shared, who, true); !way) return way;
-  const std::string danger = danger_on_the_way(path, info, who);
-  if (!danger.empty()) return refuse(path, danger);
-  if ((info.st_mode & S_IWOTH) != 0) return refuse(path, fmt::format("all users may write in {}", path));
-  return Status::ok();
-}
-
-Status check_read_only_layer(const std::string& path) { return check_read_only_layer(path, ::geteuid(), ::getegid()); }
-
-// Nothing is looser for keys than for kernels, and one thing is stricter: no group may write, be it the user's own.
-Status check_trust_path(const std::string& path, uid_t user, gid_t group) {
-  GEMVJIT_TRY(check_read_only_layer(path, user, group));
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & S_IWGRP) != 0) {
-    return refuse(path, "its group may write in it (chmod g-w)");
-  }
-  return Status::ok();
-}
-
-Status check_trust_path(const std::string& path) { return check_trust_path(path, ::geteuid(), ::getegid()); }
 
 Status check_cache_root(const std::string& root, CacheTrust trust) {
-  return check_cache_root(root, trust, ::geteuid(), ::getegid());
+  return check_cache_root(root, trust, ::geteuid());
 }
+
+Status check_read_only_layer(const std::string& path, uid_t user) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Status::ok();  // whoever reads it says what is wrong
+  return check_whole_path(path, user, GroupWrite::if_private);
+}
+
+Status check_output_folder(const std::string& path) {
+  return check_whole_path(path, ::geteuid(), GroupWrite::if_private);
+}
+
+Status check_read_only_layer(const std::string& path) { return check_read_only_layer(path, ::geteuid()); }
+
+// Nothing is looser for keys than for kernels, and one thing is stricter: no group may write, be it the user's own.
+Status check_trust_path(const std::string& path, uid_t user) { return check_whole_path(path, user, GroupWrite::never); }
+
+Status check_trust_path(const std::string& path) { return check_trust_path(path, ::geteuid()); }
 
 }  // namespace gemvjit

@@ -17,6 +17,7 @@ endfunction()
 
 gemvjit_script_test(layers layers/layers_test.py)
 gemvjit_script_test(calls_by_path layers/calls_by_path_test.py)
+gemvjit_script_test(small_order_points base/small_order_test.py)
 gemvjit_script_test(quantize quantize/quantize_test.py)
 gemvjit_script_test(plot_bench_table plot/plot_bench_test.py Table)
 gemvjit_script_test(plot_bench_pictures plot/plot_bench_test.py Pictures)

@@ -3,8 +3,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <string_view>
+
+#include "src/base/ed25519_point.h"
 
 namespace gemvjit {
 
@@ -77,6 +81,28 @@ Owned read_pem(const Functions& functions, PemReader* read, const Bytes& pem) {
   Owned key = owned_key(functions, read(bio, nullptr, no_passphrase, nullptr));
   functions.BIO_free(bio);
   return key;
+}
+
+constexpr std::string_view pem_begin = "-----BEGIN ";
+
+std::string_view text_of(const Bytes& pem) { return {reinterpret_cast<const char*>(pem.data()), pem.size()}; }
+
+// libcrypto reads the first key of a file and takes no notice of what follows.
+bool has_second_key(const Bytes& pem) {
+  const std::string_view text = text_of(pem);
+  const std::size_t first = text.find(pem_begin);
+  return first != text.npos && text.find(pem_begin, first + 1) != text.npos;
+}
+
+// Nor of what follows a key within its block: one of Ed25519 has 44 bytes, which are 60 characters.
+bool has_more_than_a_key(const Bytes& pem) {
+  constexpr std::size_t characters_of_key = 60;
+  const std::string_view text = text_of(pem);
+  const std::size_t begin = text.find('\n', text.find(pem_begin)), end = text.find("-----END ");
+  if (begin >= end || end == text.npos) return true;
+  const std::string_view body = text.substr(begin, end - begin);
+  const auto is_blank = [](unsigned char c) { return c <= ' '; };
+  return body.size() - static_cast<std::size_t>(std::count_if(body.begin(), body.end(), is_blank)) != characters_of_key;
 }
 
 bool raw_public_key(const Functions& functions, const void* key, Ed25519PublicKey& raw) {
@@ -152,6 +178,10 @@ Result<Ed25519PublicKey> Ed25519::read_public_key(const Bytes& pem) const {
   if (key == nullptr) return refuse("it is no public key in PEM format (openssl pkey -pubout writes one)");
   Ed25519PublicKey raw{};
   if (!raw_public_key(*functions_, key.get(), raw)) return refuse("it is a key of another kind than Ed25519");
+  if (has_second_key(pem) || has_more_than_a_key(pem)) {
+    return refuse("it holds more than one key (each belongs into a file of its own)");
+  }
+  GEMVJIT_TRY(check_ed25519_point(raw));
   return raw;
 }
 
@@ -163,6 +193,7 @@ Result<std::shared_ptr<const Ed25519Signer>> Ed25519::read_private_key(const Byt
   }
   Ed25519PublicKey raw{};
   if (!raw_public_key(*functions_, key.get(), raw)) return refuse("it is a key of another kind than Ed25519");
+  if (has_second_key(pem)) return refuse("it holds more than one key (each belongs into a file of its own)");
   return std::shared_ptr<const Ed25519Signer>(std::make_shared<Signer>(functions_, std::move(key), raw));
 }
 

@@ -34,11 +34,11 @@ class Ed25519 {
   // each name and never closed.
   static Result<std::shared_ptr<const Ed25519>> open(const std::string& libcrypto = default_libcrypto);
 
-  // "-----BEGIN PUBLIC KEY-----", as `openssl pkey -pubout` writes it. invalid_argument for anything else, and for a
-  // key of another kind.
+  // "-----BEGIN PUBLIC KEY-----", as `openssl pkey -pubout` writes it. invalid_argument for anything else, for a key of
+  // another kind, for more than one key, and for a key that is none or that anybody can sign for (ed25519_point.h).
   Result<Ed25519PublicKey> read_public_key(const Bytes& pem) const;
   // "-----BEGIN PRIVATE KEY-----", as `openssl genpkey -algorithm ed25519` writes it. invalid_argument for anything
-  // else; one with a passphrase is refused, nobody is asked for it. The caller wipes `pem`.
+  // else, and for more than one key; one with a passphrase is refused, nobody is asked for it. The caller wipes `pem`.
   Result<std::shared_ptr<const Ed25519Signer>> read_private_key(const Bytes& pem) const;
   // Whether `signature` is that of `message` by `key`. False, too, where there is no memory to find out.
   bool verify(const Ed25519PublicKey& key, const Bytes& message, const Ed25519Signature& signature) const;

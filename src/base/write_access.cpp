@@ -67,8 +67,9 @@ AclAnswer ask_acl(const ReadAttribute& read) {
   return parse_acl(value);
 }
 
-bool group_may_write(gid_t group, const struct stat& info, GroupWrite rule) {
-  return rule == GroupWrite::any || (rule == GroupWrite::if_private && group == info.st_uid);
+bool group_may_write(gid_t group, const struct stat& info, const WriteRule& rule) {
+  if (group == rule.shared_with || (rule.group == GroupWrite::any && group == info.st_gid)) return true;
+  return rule.group != GroupWrite::never && group == info.st_uid;
 }
 
 std::string judge_acl(const Acl& acl, const struct stat& info, const WriteRule& rule) {
@@ -83,11 +84,10 @@ std::string judge_acl(const Acl& acl, const struct stat& info, const WriteRule& 
         if (entry.id == root_user || entry.id == rule.user || entry.id == info.st_uid) break;
         return fmt::format("its ACL lets user {} write it (chmod g-w)", entry.id);
       case tag_named_group:
-        if (entry.id == info.st_gid && rule.group == GroupWrite::any) break;
-        if (rule.group != GroupWrite::never && entry.id == info.st_uid) break;
+        if (group_may_write(entry.id, info, rule)) break;
         return fmt::format("its ACL lets group {} write it (chmod g-w)", entry.id);
       case tag_owning_group:
-        if (group_may_write(info.st_gid, info, rule.group)) break;
+        if (group_may_write(info.st_gid, info, rule)) break;
         return fmt::format("its group {} may write it (chmod g-w)", info.st_gid);
       default:  // the owner, and all others, whose rights the mode has
         break;
@@ -107,7 +107,7 @@ std::string judge(const struct stat& info, const WriteRule& rule, const ReadAttr
   const AclAnswer answer = ask_acl(read);
   if (!answer.is_known) return "its ACL cannot be read, and may let others write it (chmod g-w)";
   if (answer.acl) return judge_acl(*answer.acl, info, rule);
-  if (group_may_write(info.st_gid, info, rule.group)) return "";
+  if (group_may_write(info.st_gid, info, rule)) return "";
   return fmt::format("its group {} may write it (chmod g-w)", info.st_gid);
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 struct stat;
@@ -25,6 +26,7 @@ struct WriteRule {
   // Of a folder that only leads on: where it has the sticky bit, writers in it cannot exchange what is not theirs, so
   // only its owner counts.
   bool leads_on = false;
+  std::optional<gid_t> shared_with = std::nullopt;  // a group that may write besides
 };
 
 // "" if the rule holds. Otherwise who may write although he should not, and the remedy, for "<path>: <reason>":
@@ -33,8 +35,8 @@ struct WriteRule {
 //
 // Asked are the owner, the mode and the POSIX access ACL, by what they allow: an entry that the ACL's mask takes away
 // counts for nothing. An ACL that names another user counts as others' write; one that names a group does unless the
-// group is the owner's private one. Of an ACL that cannot be read the worst is assumed. A default ACL is of no account
-// on a folder itself: it shows in the access ACL of what is made below, where that is examined.
+// group is the owner's private one or `shared_with`. Of an ACL that cannot be read the worst is assumed. A default ACL
+// is of no account on a folder itself: it shows in the access ACL of what is made below, where that is examined.
 //
 // `info` is what fstat says of `fd` (which may be one of O_PATH), or stat of `path`. Not for symbolic links: these have
 // an owner only.

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "src/base/files.h"
+#include "src/base/write_access.h"
 
 namespace gemvjit::cuda {
 
@@ -157,11 +158,10 @@ void add_already_loaded(CandidateList& list) {
 }
 
 // Whether only those may write to a folder who are trusted already: root, this user, and the owner of the library's own
-// folder, whose code is running. A group counts as its owner where it is the owner's private one (of the same number).
-bool is_private(const struct stat& folder, uid_t library_owner) {
-  const bool trusted = folder.st_uid == 0 || folder.st_uid == geteuid() || folder.st_uid == library_owner;
-  const bool group_writes = (folder.st_mode & S_IWGRP) != 0 && folder.st_gid != 0 && folder.st_gid != folder.st_uid;
-  return trusted && !group_writes && (folder.st_mode & S_IWOTH) == 0;
+// folder, whose code is running.
+bool is_private(const std::string& path, const struct stat& folder, uid_t library_owner) {
+  const auto trusts = [&](uid_t user) { return who_else_may_write(path, folder, {.user = user}).empty(); };
+  return trusts(geteuid()) || trusts(library_owner);
 }
 
 // The library in site-packages/<engine>/lib, in an environment's lib, or in a build folder whose dependencies were
@@ -174,7 +174,7 @@ void add_beside_library(const std::string& library_directory, CandidateList& lis
   if (stat(directory.c_str(), &own) != 0) return;
   for (int i = 0; i <= parents_beside_library && !directory.empty() && directory != "/"; ++i) {
     struct stat info {};
-    if (stat(directory.c_str(), &info) != 0 || !is_private(info, own.st_uid)) return;
+    if (stat(directory.c_str(), &info) != 0 || !is_private(directory, info, own.st_uid)) return;
     list.add_wheels(directory, origin);
     list.add_wheels(directory + "/deps/cuda", origin);
     list.add_wheels(directory + "/build/deps/cuda", origin);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/base/blocked_signal.h"
+#include "src/base/secret_file.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
 
@@ -24,6 +25,7 @@ namespace {
 constexpr long most_redirects = 3;
 constexpr std::size_t token_file_limit = 64u << 10;
 constexpr std::size_t key_file_limit = 1u << 20;
+constexpr std::size_t netrc_limit = 1u << 20;
 
 // What a write callback fills: nothing is thrown through libcurl.
 struct Received {
@@ -88,24 +90,24 @@ class CurlTransport final : public HttpTransport {
 Status CurlTransport::read_token() {
   token_ = options_.token;
   if (options_.token_file.empty()) return Status::ok();
-  const Result<Bytes> bytes = read_file(options_.token_file, token_file_limit);
-  if (!bytes) {
-    return {StatusCode::unsupported, fmt::format("the token of the remote cache: {}", bytes.status().message())};
-  }
-  token_ = trimmed(*bytes);
+  const auto secret = SecretFile::read(options_.token_file, token_file_limit, "the token file of the remote cache");
+  if (!secret) return {StatusCode::unsupported, secret.status().message()};
+  token_ = trimmed(secret->bytes());
   return Status::ok();
 }
 
 // OpenSSL would ask the terminal for the password of such a key, and wait for as long as that takes.
 Status CurlTransport::check_keys() const {
-  for (const std::string& path : {options_.cert, options_.key}) {
-    const Result<Bytes> bytes = path.empty() ? Result<Bytes>(Bytes()) : read_file(path, key_file_limit);
-    if (!bytes) continue;  // libcurl says what it makes of the name
-    const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-    if (text.find("BEGIN ENCRYPTED PRIVATE KEY") == text.npos && text.find("4,ENCRYPTED") == text.npos) continue;
-    return {StatusCode::unsupported, fmt::format("{}: a key with a password, which there is nobody to give", path)};
+  const std::string& path = options_.key.empty() ? options_.cert : options_.key;  // as libcurl looks for it
+  if (path.empty()) return Status::ok();
+  const auto secret = SecretFile::read(path, key_file_limit, "the key for the remote cache");
+  if (!secret && secret.status().code() == StatusCode::io_error) return Status::ok();  // libcurl says what it is
+  if (!secret) return {StatusCode::unsupported, secret.status().message()};
+  const std::string_view text(reinterpret_cast<const char*>(secret->bytes().data()), secret->bytes().size());
+  if (text.find("BEGIN ENCRYPTED PRIVATE KEY") == text.npos && text.find("4,ENCRYPTED") == text.npos) {
+    return Status::ok();
   }
-  return Status::ok();
+  return {StatusCode::unsupported, fmt::format("{}: a key with a password, which there is nobody to give", path)};
 }
 
 Status CurlTransport::open() {
@@ -115,8 +117,9 @@ Status CurlTransport::open() {
   }
   GEMVJIT_TRY(read_token());
   GEMVJIT_TRY(check_keys());
-  if (!options_.netrc.empty() && ::access(options_.netrc.c_str(), R_OK) != 0) {  // libcurl would ask as nobody
-    return {StatusCode::unsupported, fmt::format("{} of remote_netrc cannot be read", options_.netrc)};
+  if (!options_.netrc.empty()) {  // libcurl would take one that all may read, and without one ask as nobody
+    const auto secret = SecretFile::read(options_.netrc, netrc_limit, "the netrc file of the remote cache");
+    if (!secret) return {StatusCode::unsupported, secret.status().message()};
   }
   const bool one_line =
       std::all_of(token_.begin(), token_.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7F; });

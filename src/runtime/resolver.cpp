@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <ctime>
 
-#include "src/base/files.h"
 #include "src/base/process_fork.h"
 #include "src/launch/launcher.h"
 #include "src/runtime/single_flight.h"
+#include "src/runtime/source_dump.h"
 
 namespace gemvjit {
 namespace {
@@ -355,25 +355,18 @@ Status Resolver::resolve_in(const LoadedKernel& kernel, CUcontext context, Troub
   return Status::ok();
 }
 
-// The folder that the sources were written to; "" if none was asked for or it cannot be written.
-std::string Resolver::dump(const Recipe& recipe) const {
+// The folder that the sources were written to; "" if none was asked for or it cannot be written, which is said once.
+std::string Resolver::dump(const Recipe& recipe) {
   if (parts_.dump_dir.empty()) return "";
-  const std::string folder = parts_.dump_dir + "/" + recipe.key.text();
-  std::string options;
-  for (const std::string& option : recipe.options) options += option + "\n";
-  const auto write = [&](const std::string& name, const std::string& text) -> Status {
-    const std::size_t slash = name.rfind('/');
-    const std::string directory = slash == std::string::npos ? folder : folder + "/" + name.substr(0, slash);
-    GEMVJIT_TRY(make_directories(directory));
-    return publish_file(directory, slash == std::string::npos ? name : name.substr(slash + 1), text.data(),
-                        text.size());
-  };
-  Status written = write("options.txt", options);
-  for (const SourceFile& source : recipe.sources) {
-    if (written) written = write(source.name, source.text);
+  Result<std::string> folder = dump_sources(parts_.dump_dir, recipe);
+  if (folder) return *folder;
+  const std::string message =
+      fmt::format("sources of {} cannot be written: {}", recipe.key.text(), folder.status().message());
+  if (dump_failed_.exchange(true)) {
+    parts_.log.debug("{}", message);
+  } else {
+    parts_.log.warning("{}", message);
   }
-  if (written) return folder;
-  parts_.log.warning("sources of {} cannot be written: {}", recipe.key.text(), written.message());
   return "";
 }
 

@@ -117,12 +117,13 @@ class Resolver {
                                           KernelKey& found);
   Status make_ready(const LoadedKernel& kernel, bool is_new, const Goal& goal, Trouble& trouble);
   Status resolve_in(const LoadedKernel& kernel, CUcontext context, Trouble& trouble);
-  std::string dump(const Recipe& recipe) const;
+  std::string dump(const Recipe& recipe);
 
   ResolverParts parts_;
   // One kernel at a time is looked up, loaded and made ready, so that it is loaded once, and what is of no use is taken
   // back before somebody else finds it.
   std::mutex load_mutex_;
+  std::atomic<bool> dump_failed_{false};
 };
 
 }  // namespace gemvjit

@@ -13,6 +13,7 @@
 #include "src/base/json_depth.h"
 #include "src/base/suggestion.h"
 #include "src/base/unique_keys.h"
+#include "src/base/write_access.h"
 
 namespace gemvjit {
 namespace {
@@ -24,17 +25,10 @@ std::string set_text(const EnvironmentReader& environment, const char* variable)
   return environment(variable).value_or("");
 }
 
-// A group of the owner's number is the owner's private one.
 Status check_owner(const std::string& path, const struct stat& info, bool of_root) {
-  const auto refuse = [&](const std::string& why) {
-    return Status(StatusCode::invalid_argument, fmt::format("{} {}: it is not taken as configuration", path, why));
-  };
-  if (info.st_uid != 0 && (of_root || info.st_uid != ::geteuid())) return refuse("belongs to another user");
-  if ((info.st_mode & S_IWOTH) != 0) return refuse("may be written by everybody (chmod o-w)");
-  if ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != info.st_uid) {
-    return refuse("may be written by its group (chmod g-w)");
-  }
-  return Status::ok();
+  const std::string danger = who_else_may_write(path, info, {.user = of_root ? 0 : ::geteuid()});
+  if (danger.empty()) return Status::ok();
+  return {StatusCode::invalid_argument, fmt::format("{} is not taken as configuration: {}", path, danger)};
 }
 
 // A setting as its variable would say it; nothing for what no variable can say. A list is what options of several paths
@@ -102,8 +96,9 @@ Status Settings::add_file(const std::string& path, bool must_exist, bool of_root
   if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return {StatusCode::invalid_argument, fmt::format("the configuration {} is no regular file", path)};
   }
-  GEMVJIT_TRY(check_owner(path, info, of_root));
-  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, size_limit));
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, size_limit, [&](const struct stat& opened) {
+                       return check_owner(file, opened, of_root);
+                     }));
   GEMVJIT_TRY_ASSIGN(const nlohmann::json object, parse(path, bytes));
   std::map<std::string, std::string> found;
   for (const auto& [name, value] : object.items()) {

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "cache/guarded_store.h"
 #include "cache/layered_store.h"
 #include "cache/layout.h"
+#include "tests/support/acl.h"
 #include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
 
@@ -62,6 +64,31 @@ TEST_F(EntryGuardTest, WhatOthersMayWriteIsAMissAndStays) {
       EXPECT_EQ(store->put(entry_).code(), StatusCode::cache_not_writable);
       EXPECT_EQ(open(CacheTrust::shared)->get(entry_.id).has_value(), bit == S_IWGRP) << "a group, but never all";
     }
+    ASSERT_EQ(::chmod(path.c_str(), before.st_mode & 07777), 0);
+    EXPECT_TRUE(open()->get(entry_.id));
+  }
+}
+
+// The mode shows an ACL's mask as the group's right, which a shared cache allows.
+TEST_F(EntryGuardTest, WhatAnAclLetsOthersWriteIsAMissInASharedCacheToo) {
+  ASSERT_TRUE(open()->put(entry_));
+  for (const std::string& path : below_root()) {
+    SCOPED_TRACE(path);
+    struct stat before {};
+    ASSERT_EQ(::stat(path.c_str(), &before), 0);
+    for (const bool is_group : {false, true}) {
+      const int error = test::set_acl(path, {{is_group, kStranger, 7}}, 5, 7);
+      if (error == ENOTSUP) GTEST_SKIP() << "the file system of " << path << " has no ACLs";
+      for (const CacheTrust trust : {CacheTrust::owner, CacheTrust::shared}) {
+        warnings_.clear();
+        EXPECT_FALSE(open(trust)->get(entry_.id));
+        EXPECT_THAT(warnings_, testing::ElementsAre(HasSubstr("is not trusted: its ACL lets")));
+      }
+      const auto layered = make_layered_store(make_memory_store(), {root_}, log());
+      EXPECT_FALSE(layered->get(entry_.id));
+    }
+    ASSERT_EQ(test::set_acl(path, {{false, kStranger, 5}}, 7, 7), 0);
+    EXPECT_TRUE(open(CacheTrust::shared)->get(entry_.id)) << "one who may read only";
     ASSERT_EQ(::chmod(path.c_str(), before.st_mode & 07777), 0);
     EXPECT_TRUE(open()->get(entry_.id));
   }

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
+#include "tests/support/acl.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -104,18 +106,102 @@ TEST_F(RootSafety, AReadOnlyLayerMayBeRootsButNobodyElses) {
   make("loose", 0777);
   EXPECT_FALSE(check_read_only_layer(dir_.write("loose/a.gjb", "x"))) << "it could be exchanged";
   if (::geteuid() != 0) return;
-  EXPECT_TRUE(check_read_only_layer(dir_.path("layer"), kStranger, kStranger)) << "root's";
+  EXPECT_TRUE(check_read_only_layer(dir_.path("layer"), kStranger)) << "root's";
   ASSERT_EQ(::chown(dir_.path("layer").c_str(), kStranger, kStranger), 0);
   EXPECT_FALSE(check_read_only_layer(dir_.path("layer")));
+}
+
+// The group of a folder is private by its number, not by being the primary group of whoever looks: on clusters that is
+// often one group of all users. `kStranger` stands for that user, 100 for the group.
+TEST_F(RootSafety, AGroupThatManyAreInMayWriteNoLayerNorOnTheWayToOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of a group of its choice";
+  const auto give = [](const std::string& path, gid_t group) { ASSERT_EQ(::chown(path.c_str(), kStranger, group), 0); };
+  const std::string way = make("way", 0755), layer = make("way/layer", 0775), bundle = dir_.write("way/k.gjb", "x");
+  ASSERT_EQ(::chmod(bundle.c_str(), 0664), 0);
+  make("way/cache", 0700);
+  for (const gid_t group : {kStranger, gid_t{100}}) {
+    const bool is_private = group == kStranger;
+    for (const std::string& path : {way, layer, bundle, dir_.path("way/cache")}) give(path, group);
+    for (const std::string& path : {layer, bundle}) {
+      EXPECT_EQ(check_read_only_layer(path, kStranger).is_ok(), is_private) << path << " " << group;
+      EXPECT_FALSE(check_trust_path(path, kStranger)) << "for keys not even a private group";
+    }
+    ASSERT_EQ(::chmod(way.c_str(), 0775), 0);
+    ASSERT_EQ(::chmod(layer.c_str(), 0755), 0);
+    for (const std::string name : {"way/layer", "way/cache"}) {
+      const std::string path = dir_.path(name);
+      EXPECT_EQ(check_read_only_layer(path, kStranger).is_ok(), is_private) << path << " " << group;
+      EXPECT_EQ(check_trust_path(path, kStranger).is_ok(), is_private) << path << " " << group;
+      EXPECT_EQ(check_cache_root(path, CacheTrust::owner, kStranger).is_ok(), is_private) << path;
+    }
+    ASSERT_EQ(::chmod(way.c_str(), 0755), 0);
+    ASSERT_EQ(::chmod(layer.c_str(), 0775), 0);
+  }
+  ASSERT_EQ(::chmod(layer.c_str(), 01775), 0);
+  EXPECT_FALSE(check_read_only_layer(layer, kStranger)) << "others may add entries";
+}
+
+TEST_F(RootSafety, OnTheWayToASharedRootItsOwnGroupMayWriteAndNoOther) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of a group of its choice";
+  const std::string way = make("way", 02775), root = make("way/cache", 02770);
+  ASSERT_EQ(::chown(way.c_str(), kStranger, 100), 0);
+  ASSERT_EQ(::chown(root.c_str(), kStranger, 100), 0);
+  EXPECT_TRUE(check_cache_root(root, CacheTrust::shared, kStranger));
+  EXPECT_TRUE(check_cache_root(way + "/new/cache", CacheTrust::shared, kStranger))
+      << "made with the group of what is above";
+  ASSERT_EQ(::chown(way.c_str(), kStranger, 101), 0);
+  EXPECT_THAT(check_cache_root(root, CacheTrust::shared, kStranger).message(), HasSubstr("group 101 may write"));
+}
+
+TEST_F(RootSafety, AnAclThatLetsOthersWriteCountsEverywhere) {
+  const std::string way = make("way", 0755), file = dir_.write("way/one.pub", "x");
+  const int error = test::set_acl(way, {}, 5, 5);
+  if (error == ENOTSUP) GTEST_SKIP() << "the file system of " << way << " has no ACLs";
+  const std::string folder = make("way/folder", 0755), inner = make("way/cache/v1", 0700);
+  const auto answers = [&] {
+    return std::vector<bool>{check_read_only_layer(file).is_ok(),
+                             check_read_only_layer(folder).is_ok(),
+                             check_trust_path(file).is_ok(),
+                             check_trust_path(folder).is_ok(),
+                             check_cache_root(dir_.path("way/cache"), CacheTrust::owner).is_ok(),
+                             check_cache_root(dir_.path("way/cache"), CacheTrust::shared).is_ok()};
+  };
+  EXPECT_THAT(answers(), testing::Each(true));
+  const auto let_write = [](const std::string& path, unsigned mask) {
+    ASSERT_EQ(test::set_acl(path, {{false, kStranger, 7}}, 5, mask), 0);
+  };
+  let_write(way, 7);
+  EXPECT_THAT(answers(), testing::Each(false));
+  EXPECT_THAT(check_read_only_layer(file).message(), HasSubstr("its ACL lets user 61234 write it"));
+  let_write(way, 5);
+  EXPECT_THAT(answers(), testing::Each(true)) << "the mask forbids it";
+  let_write(file, 6);
+  let_write(folder, 7);
+  let_write(inner, 7);
+  EXPECT_THAT(answers(), testing::Each(false));
+}
+
+// A link of ours may lead to one of somebody else's, who can turn it to anything once it was examined.
+TEST_F(RootSafety, EachHopOfLinksIsExamined) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make links of another user";
+  make("sticky", 01777);
+  const std::string real = make("real", 0755), hop = dir_.path("sticky/hop"), ours = dir_.path("ours");
+  std::filesystem::create_directory_symlink(real, hop);
+  std::filesystem::create_directory_symlink("sticky/../sticky/hop", ours);
+  EXPECT_TRUE(check_read_only_layer(ours));
+  EXPECT_TRUE(check_cache_root(ours, CacheTrust::owner));
+  ASSERT_EQ(::lchown(hop.c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(check_read_only_layer(ours).message(), HasSubstr("is a link of user 61234"));
+  expect_refused(ours, CacheTrust::owner, "is a link of user 61234");
 }
 
 // Seen as another user: root's folders on the way are good, and its cache folder is not.
 TEST_F(RootSafety, RootsFoldersLeadOnButAreNotOnesOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "the files of this test are root's only where it runs as root";
   const std::string root = make("roots", 0755);
-  EXPECT_FALSE(check_cache_root(root, CacheTrust::owner, kStranger, kStranger));
-  EXPECT_TRUE(check_cache_root(root, CacheTrust::shared, kStranger, kStranger));
-  EXPECT_TRUE(check_cache_root(root + "/mine", CacheTrust::owner, kStranger, kStranger));
+  EXPECT_FALSE(check_cache_root(root, CacheTrust::owner, kStranger));
+  EXPECT_TRUE(check_cache_root(root, CacheTrust::shared, kStranger));
+  EXPECT_TRUE(check_cache_root(root + "/mine", CacheTrust::owner, kStranger));
 }
 
 }  // namespace

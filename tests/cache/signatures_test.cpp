@@ -391,6 +391,28 @@ TEST_F(SignaturesTest, TrustDirectoriesAndKeysThatOthersMayWriteAreRefused) {
   EXPECT_THAT(warnings_, IsEmpty());  // a folder that is not there has no keys
 }
 
+// One whose file has a second key might be thought to be trusted for both; anybody can sign for one of small order.
+TEST_F(SignaturesTest, KeyFilesThatSayMoreOrLessThanTheySeemAreRefusedWithALineEach) {
+  const Entry by_one = signed_entry(64, 1), by_two = signed_entry(64, 2);
+  const std::string both = read_text(files_->trust + "/two.pub") + read_text(files_->trust + "/one.pub");
+  dir_.write("trust/one.pub", both);
+  Bytes neutral(32, 0);
+  neutral[0] = 1;
+  test::write_key(dir_, "trust/weak.pub", test::public_pem(neutral), 0644);
+  const auto strict = signatures(SignaturePolicy::all);
+  EXPECT_FALSE(strict->check(by_one));
+  EXPECT_TRUE(strict->check(by_two)) << "by its own file";
+  EXPECT_THAT(warnings_, Contains(HasSubstr("one.pub: it holds more than one key")).Times(1));
+  EXPECT_THAT(warnings_, Contains(HasSubstr("weak.pub: it is a point of small order")).Times(1));
+
+  // The signature that anybody can make for it.
+  Entry forged = make_entry(64);
+  forged.signature = SignatureBlock{};
+  forged.signature->public_key[0] = 1;
+  forged.signature->signature[0] = 1;
+  EXPECT_FALSE(strict->check(forged));
+}
+
 TEST_F(SignaturesTest, APrivateKeyThatOthersMayReadIsRefused) {
   for (const mode_t mode : {0640, 0604, 0660, 0610}) {
     ::chmod(dir_.path("1.key").c_str(), mode);

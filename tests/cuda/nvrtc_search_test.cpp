@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 #include "tests/cuda/nvrtc_support.h"
+#include "tests/support/acl.h"
 
 namespace gemvjit::cuda {
 namespace {
@@ -137,6 +139,12 @@ TEST(NvrtcSearch, NothingBesideTheLibraryIsTakenFromAStrangersFolder) {
   EXPECT_FALSE(found(4711, 4711, 0755, 0)) << "a stranger's";
   EXPECT_FALSE(found(0, 4712, 0775, 0)) << "a group may write";
   EXPECT_FALSE(found(4711, 4712, 0775, 4711)) << "a group may write";
+  EXPECT_FALSE(found(4711, 0, 0775, 4711)) << "root's group is not this owner's";
+  EXPECT_TRUE(found(4711, 4711, 0775, 4711));
+  const int error = test::set_acl(folder, {{false, 4712, 7}}, 5, 7);
+  if (error == ENOTSUP) GTEST_SKIP() << "the file system of " << folder << " has no ACLs";
+  EXPECT_THAT(files(own_candidates(search)), IsEmpty()) << "a user whom an ACL names may write";
+  EXPECT_TRUE(found(4711, 4711, 0755, 4711)) << "chmod g-w takes it from him";
 }
 
 TEST(NvrtcSearch, TheNamedOneIsTheOnlyOne) {

@@ -288,6 +288,7 @@ class Secrets(FaultCase):
 
     def test_no_credentials_go_where_a_redirect_leads(self):
         self.folder.joinpath("netrc").write_text("machine 127.0.0.1 login node password a-password\n")
+        self.folder.joinpath("netrc").chmod(0o600)
         s3 = {"AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "AKIAX", "AWS_SECRET_ACCESS_KEY": "a-secret-of-s3",
               "AWS_SESSION_TOKEN": "a-session-of-s3"}
         for name, environment in (("token", {"GEMVJIT_REMOTE_TOKEN_FILE": self.token_file()}),

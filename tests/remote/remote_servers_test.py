@@ -173,6 +173,8 @@ class Nginx(RemoteCase):
         self.folder.joinpath("netrc").write_text(
             f"machine 127.0.0.1 login {server.user} password {server.password}\n")
         self.folder.joinpath("wrong").write_text("machine 127.0.0.1 login node password another\n")
+        for secret in "token", "netrc", "wrong":
+            self.folder.joinpath(secret).chmod(0o600)
         keys = {f"GEMVJIT_REMOTE_{name}": str(self.certificates / file) for name, file in
                 (("CA", "ca.pem"), ("CERT", "client.pem"), ("KEY", "client.key"))}
         bearer, basic, mtls = server.url("bearer"), server.url("basic"), server.tls_url("mtls")

@@ -144,7 +144,7 @@ TEST_F(ResolverTest, ACacheFolderThatOthersMadeAfterTheContextIsNotUsed) {
   const auto built = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates);
   ASSERT_TRUE(built);
   EXPECT_FALSE(built->kept);
-  EXPECT_EQ(logged("all users may write in"), 1u);
+  EXPECT_EQ(logged("all users may write it"), 1u);
   EXPECT_EQ(::access((options.cache_dir + "/v1").c_str(), F_OK), -1);
 }
 

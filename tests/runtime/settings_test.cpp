@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 
+#include "tests/support/acl.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit {
@@ -113,15 +115,26 @@ TEST_F(SettingsTest, WhatMeansNothingIsRefusedWithTheFile) {
 TEST_F(SettingsTest, AFileThatOthersMayWriteIsRefused) {
   write_text(user_, "{}");
   ASSERT_EQ(::chmod(user_.c_str(), 0666), 0);
-  EXPECT_THAT(read().status().message(), HasSubstr("may be written by everybody"));
+  EXPECT_THAT(read().status().message(), HasSubstr("all users may write it"));
   ASSERT_EQ(::chmod(user_.c_str(), 0644), 0);
   EXPECT_TRUE(read());
   if (::geteuid() != 0) return;
   ASSERT_EQ(::chown(user_.c_str(), 65534, 65534), 0);
-  EXPECT_THAT(read().status().message(), HasSubstr("belongs to another user"));
+  EXPECT_THAT(read().status().message(), HasSubstr("it belongs to user 65534"));
   ASSERT_EQ(::chown(user_.c_str(), 0, 65534), 0);
   ASSERT_EQ(::chmod(user_.c_str(), 0664), 0);
-  EXPECT_THAT(read().status().message(), HasSubstr("may be written by its group"));
+  EXPECT_THAT(read().status().message(), HasSubstr("its group 65534 may write it"));
+  ASSERT_EQ(::chown(user_.c_str(), 0, 0), 0);
+  EXPECT_TRUE(read()) << "the owner's private group";
+}
+
+TEST_F(SettingsTest, AFileThatAnAclLetsOthersWriteIsRefused) {
+  write_text(user_, "{}");
+  const int error = test::set_acl(user_, {{false, 65534, 6}}, 4, 6);
+  if (error == ENOTSUP) GTEST_SKIP() << "the file system of " << user_ << " has no ACLs";
+  EXPECT_THAT(read().status().message(), HasSubstr("its ACL lets user 65534 write it"));
+  ASSERT_EQ(::chmod(user_.c_str(), 0644), 0);
+  EXPECT_TRUE(read());
 }
 
 // As a ConfigMap is mounted.

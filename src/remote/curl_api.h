@@ -18,12 +18,10 @@ namespace gemvjit {
   X(NOBODY, 44)                 \
   X(HTTPGET, 80)                \
   X(FOLLOWLOCATION, 52)         \
-  X(MAXREDIRS, 68)              \
   X(NETRC, 51)                  \
   X(NOSIGNAL, 99)               \
   X(HTTPAUTH, 107)              \
   X(PROTOCOLS, 181)             \
-  X(REDIR_PROTOCOLS, 182)       \
   X(TCP_KEEPALIVE, 213)         \
   X(QUICK_EXIT, 322)            \
   X(URL, 10002)                 \
@@ -54,6 +52,10 @@ enum Option : int {
 
 inline constexpr long global_default = 3;            // CURL_GLOBAL_DEFAULT
 inline constexpr int info_response_code = 0x200002;  // CURLINFO_RESPONSE_CODE
+inline constexpr int info_redirect_url = 0x10001F;   // CURLINFO_REDIRECT_URL
+// Of CURLcode.
+inline constexpr int couldnt_connect = 7, operation_timedout = 28, ssl_connect_error = 35, got_nothing = 52,
+                     send_error = 55, recv_error = 56;
 inline constexpr long protocol_http = 1, protocol_https = 2;
 inline constexpr long auth_basic = 1, auth_bearer = 1 << 6;
 inline constexpr long netrc_required = 2;             // CURL_NETRC_REQUIRED

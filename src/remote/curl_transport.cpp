@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <random>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "src/base/blocked_signal.h"
@@ -22,21 +25,33 @@
 namespace gemvjit {
 namespace {
 
-constexpr long most_redirects = 3;
+constexpr int most_redirects = 3;
+// Before a request is sent once more: so many processes that met a full queue together do not meet it together again.
+constexpr std::chrono::milliseconds least_pause{100}, longest_pause{400};
 constexpr std::size_t token_file_limit = 64u << 10;
 constexpr std::size_t key_file_limit = 1u << 20;
 constexpr std::size_t netrc_limit = 1u << 20;
 
 // What a write callback fills: nothing is thrown through libcurl.
 struct Received {
+  const curl::Api* api = nullptr;
+  curl::Handle* handle = nullptr;
   Bytes* body = nullptr;
   std::size_t limit = 0;
   bool too_long = false, no_memory = false;
+
+  long status() const {
+    long status = 0;
+    api->easy_getinfo(handle, curl::info_response_code, &status);
+    return status;
+  }
 };
 
 std::size_t receive(const char* data, std::size_t size, std::size_t count, void* user) {
   Received& received = *static_cast<Received*>(user);
   const std::size_t bytes = size * count;
+  if (const long status = received.status(); status >= 300 && status < 400)
+    return bytes;  // where it leads says a header
   if (bytes > received.limit - received.body->size()) return received.too_long = true, 0;
   try {
     received.body->insert(received.body->end(), data, data + bytes);
@@ -53,6 +68,31 @@ std::string trimmed(const Bytes& bytes) {
   return text.erase(0, std::min(text.find_first_not_of(blank), text.size()));
 }
 
+// "https://host:8080" of "https://host:8080/prefix".
+std::string origin_of(const std::string& url) { return url.substr(0, url.find('/', url.find("://") + 3)); }
+
+// Whether a URL is at that origin, letter for letter: what is only perhaps the same is another one. An origin ends
+// where a path, a query or a fragment begins, so that "https://host:8080@elsewhere" is none of it.
+bool is_at(const std::string& origin, const std::string& url) {
+  return url.starts_with(origin) && (url.size() == origin.size() || std::strchr("/?#", url[origin.size()]) != nullptr);
+}
+
+// Whether a connection failed and not what was said over it: that may be well a moment later, as where a server that
+// is well had no room in its queue.
+bool is_of_connection(int code) {
+  constexpr std::array<int, 6> codes{curl::couldnt_connect, curl::operation_timedout, curl::ssl_connect_error,
+                                     curl::got_nothing,     curl::send_error,         curl::recv_error};
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+std::chrono::milliseconds pause() {
+  const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::minstd_rand random(static_cast<std::uint_fast32_t>(ticks) ^ static_cast<std::uint_fast32_t>(::getpid()) << 12);
+  std::uniform_int_distribution<int> within(static_cast<int>(least_pause.count()),
+                                            static_cast<int>(longest_pause.count()));
+  return std::chrono::milliseconds(within(random));
+}
+
 struct FreeList {
   const curl::Api* api;
   void operator()(curl::List* list) const { api->slist_free_all(list); }
@@ -61,30 +101,54 @@ using HeaderList = std::unique_ptr<curl::List, FreeList>;
 
 class CurlTransport final : public HttpTransport {
  public:
-  explicit CurlTransport(RemoteOptions options) : options_(std::move(options)) {}
+  explicit CurlTransport(RemoteOptions options)
+      : options_(std::move(options)), origin_(origin_of(remote_base_url(options_))) {}
   ~CurlTransport() override {
-    for (curl::Handle* handle : idle_) api_->easy_cleanup(handle);
+    for (const auto& handles : {idle_, idle_elsewhere_}) {
+      for (curl::Handle* handle : handles) api_->easy_cleanup(handle);
+    }
   }
 
   Result<HttpResponse> send(const HttpRequest& request) override;
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+  // Where a request goes: to its own URL, or to where redirects led.
+  struct Hop {
+    std::string url;
+    bool at_origin = true;   // the configured one, and by no way over another: who this is goes there alone
+    bool encrypted = false;  // or one before was: it does not go on in the clear
+  };
+  struct Answer {
+    HttpResponse response;
+    Status status;                      // ok: the server said something
+    bool is_connections_fault = false;  // not ok, and nothing was said
+    std::string leads_to;               // of a redirect that is followed
+  };
+  Answer ask(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end);
+  Answer ask_patiently(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end);
+  void perform(curl::Handle* handle, const HttpRequest& request, Answer& answer);
   Status open();
   Status read_token();
   Status check_keys() const;
-  curl::Handle* take();
-  void give_back(curl::Handle* handle);
-  Status set_up(curl::Handle* handle, const HttpRequest& request, curl::List* headers) const;
+  std::vector<curl::Handle*>& idle(const Hop& hop) { return hop.at_origin ? idle_ : idle_elsewhere_; }
+  curl::Handle* take(const Hop& hop);
+  void give_back(const Hop& hop, curl::Handle* handle);
+  Status set_up(curl::Handle* handle, const HttpRequest& request, const Hop& hop, curl::List* headers, Time end) const;
   Status set_identity(curl::Handle* handle) const;
+  bool follows(const HttpRequest& request) const;
   Result<HeaderList> headers_of(const HttpRequest& request) const;
 
   const RemoteOptions options_;
+  const std::string origin_;
   std::once_flag once_;
   Status opened_;                         // after once_, as the three that follow
   std::shared_ptr<const curl::Api> api_;  // null if it could not be opened
   std::string token_;
-  std::mutex mutex_;  // guards idle_
-  std::vector<curl::Handle*> idle_;
+  std::mutex mutex_;  // guards what follows
+  // Handles with a connection that may still be there, the last used at the end. One that was told who this is never
+  // asks anybody else.
+  std::vector<curl::Handle*> idle_, idle_elsewhere_;
 };
 
 Status CurlTransport::read_token() {
@@ -128,23 +192,24 @@ Status CurlTransport::open() {
   return Status::ok();
 }
 
-curl::Handle* CurlTransport::take() {
+curl::Handle* CurlTransport::take(const Hop& hop) {
   {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      curl::Handle* const handle = idle_.back();  // the last one used: its connection is the likeliest to be there
-      idle_.pop_back();
+    std::vector<curl::Handle*>& handles = idle(hop);
+    if (!handles.empty()) {
+      curl::Handle* const handle = handles.back();  // its connection is the likeliest to be there
+      handles.pop_back();
       return handle;
     }
   }
   return api_->easy_init();
 }
 
-void CurlTransport::give_back(curl::Handle* handle) {
+void CurlTransport::give_back(const Hop& hop, curl::Handle* handle) {
   api_->easy_reset(handle);  // all options, but neither connections nor what is known of the host
   const std::lock_guard lock(mutex_);
   try {
-    idle_.push_back(handle);
+    idle(hop).push_back(handle);
   } catch (const std::bad_alloc&) {
     api_->easy_cleanup(handle);
   }
@@ -174,13 +239,12 @@ Result<HeaderList> CurlTransport::headers_of(const HttpRequest& request) const {
   return list;
 }
 
-// Who this is, and who the server may be.
+// Who this is: for the configured origin alone.
 Status CurlTransport::set_identity(curl::Handle* handle) const {
   const auto set = [&](curl::Option option, const std::string& text) {
     return text.empty() || api_->easy_setopt(handle, option, text.c_str()) == 0;
   };
-  bool accepted =
-      set(curl::CAINFO, options_.ca) && set(curl::SSLCERT, options_.cert) && set(curl::SSLKEY, options_.key);
+  bool accepted = set(curl::SSLCERT, options_.cert) && set(curl::SSLKEY, options_.key);
   if (options_.is_s3()) {
     const std::string scheme = fmt::format("aws:amz:{}:s3", options_.s3_region);
     accepted = accepted && set(curl::AWS_SIGV4, scheme) && set(curl::USERNAME, options_.s3_access_key) &&
@@ -197,30 +261,33 @@ Status CurlTransport::set_identity(curl::Handle* handle) const {
   return {StatusCode::unsupported, fmt::format("{} lacks what the remote cache's options ask for", api_->version)};
 }
 
-Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, curl::List* headers) const {
+// Not for S3, since a signature is of one host; nor with a client's certificate, whose server knows whom it lets in.
+bool CurlTransport::follows(const HttpRequest& request) const {
+  return request.method != HttpMethod::put && !options_.is_s3() && options_.cert.empty();
+}
+
+Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, const Hop& hop, curl::List* headers,
+                             Time end) const {
   const auto number = [&](curl::Option option, long value) { return api_->easy_setopt(handle, option, value) == 0; };
-  bool accepted = api_->easy_setopt(handle, curl::URL, request.url.c_str()) == 0 &&
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  bool accepted = api_->easy_setopt(handle, curl::URL, hop.url.c_str()) == 0 &&
                   api_->easy_setopt(handle, curl::HTTPHEADER, headers) == 0 &&
                   api_->easy_setopt(handle, curl::USERAGENT, "gemvjit") == 0 &&
                   number(curl::NOSIGNAL, 1) &&  // signals are the engine's
                   number(curl::TCP_KEEPALIVE, 1) && number(curl::CONNECTTIMEOUT_MS, options_.connect_ms) &&
-                  number(curl::TIMEOUT_MS, std::max(1, request.timeout_ms)) &&
-                  number(curl::PROTOCOLS, curl::protocol_http | curl::protocol_https);
+                  number(curl::TIMEOUT_MS, std::max<long>(1, left.count())) &&
+                  number(curl::PROTOCOLS, curl::protocol_https | (hop.encrypted ? 0 : curl::protocol_http)) &&
+                  // libcurl would ask the netrc file for every host that it is led to.
+                  number(curl::FOLLOWLOCATION, 0);
+  if (!options_.ca.empty()) accepted = accepted && api_->easy_setopt(handle, curl::CAINFO, options_.ca.c_str()) == 0;
   // Else a request whose time is up waits for the thread that asks for the host's address, which may take half a minute
   // where no name server answers. Libraries before 7.87 do not know it, and do wait.
   (void)number(curl::QUICK_EXIT, 1);
   switch (request.method) {
     case HttpMethod::get:
-    case HttpMethod::head: {
-      const bool encrypted = request.url.starts_with("https:");
-      // Not for S3: a signature is of one host, and libcurl would take the session's token along. Not with a client's
-      // certificate, which it would show to the other host, too.
-      const bool follows = !options_.is_s3() && options_.cert.empty();
-      accepted = accepted && number(request.method == HttpMethod::get ? curl::HTTPGET : curl::NOBODY, 1) &&
-                 number(curl::FOLLOWLOCATION, follows ? 1 : 0) && number(curl::MAXREDIRS, most_redirects) &&
-                 number(curl::REDIR_PROTOCOLS, curl::protocol_https | (encrypted ? 0 : curl::protocol_http));
+    case HttpMethod::head:
+      accepted = accepted && number(request.method == HttpMethod::get ? curl::HTTPGET : curl::NOBODY, 1);
       break;
-    }
     case HttpMethod::put:
       accepted =
           accepted && api_->easy_setopt(handle, curl::POSTFIELDS, request.body->data()) == 0 &&
@@ -229,44 +296,77 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
       break;
   }
   if (!accepted) return {StatusCode::unsupported, fmt::format("{} refuses an option", api_->version)};
-  return set_identity(handle);
+  return hop.at_origin ? set_identity(handle) : Status::ok();
+}
+
+void CurlTransport::perform(curl::Handle* handle, const HttpRequest& request, Answer& answer) {
+  HttpResponse& response = answer.response;
+  Received received{api_.get(), handle, &response.body, request.body_limit};
+  std::array<char, curl::error_size> error{};
+  api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
+  api_->easy_setopt(handle, curl::WRITEDATA, &received);
+  api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
+  // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one.
+  const BlockedSignal no_sigpipe(SIGPIPE);
+  const int code = api_->easy_perform(handle);
+  response.status = received.status();
+  const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);
+  if (is_page) response.body.clear();  // what a status says counts, however much is said of it
+  if (code == 0 || is_page) {
+    const char* location = nullptr;
+    api_->easy_getinfo(handle, curl::info_redirect_url, &location);
+    if (location != nullptr && follows(request)) answer.leads_to = location;
+    return;
+  }
+  // A text with "@" is of a proxy's address as the variables have it, perhaps with a password.
+  const bool is_telling = error[0] != '\0' && std::strchr(error.data(), '@') == nullptr;
+  const char* const reason = received.too_long    ? "the answer is too long"
+                             : received.no_memory ? "no memory for the answer"
+                             : is_telling         ? error.data()
+                                                  : api_->easy_strerror(code);
+  answer.status = {StatusCode::io_error,
+                   fmt::format("{} {}: {}", http_method_name(request.method), request.url, reason)};
+  answer.is_connections_fault = response.status == 0 && is_of_connection(code);
+}
+
+CurlTransport::Answer CurlTransport::ask(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end) {
+  Answer answer;
+  // A handle that failed has no connection left, and would be taken before those that have one.
+  const auto put_away = [&](curl::Handle* taken) { answer.status ? give_back(hop, taken) : api_->easy_cleanup(taken); };
+  const std::unique_ptr<curl::Handle, decltype(put_away)> handle(take(hop), put_away);
+  answer.status = handle ? set_up(handle.get(), request, hop, headers, end)
+                         : Status(StatusCode::out_of_memory, "libcurl has no memory for a connection");
+  if (answer.status) perform(handle.get(), request, answer);
+  return answer;
+}
+
+CurlTransport::Answer CurlTransport::ask_patiently(const HttpRequest& request, const Hop& hop, curl::List* headers,
+                                                   Time end) {
+  Answer first = ask(request, hop, headers, end);
+  const bool again = first.is_connections_fault && request.may_repeat;
+  if (!again || std::chrono::steady_clock::now() + longest_pause >= end) return first;
+  std::this_thread::sleep_for(pause());
+  return ask(request, hop, headers, end);
 }
 
 Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
   std::call_once(once_, [this] { opened_ = open(); });
   GEMVJIT_TRY(opened_);
   GEMVJIT_TRY_ASSIGN(const HeaderList headers, headers_of(request));
-  const auto give = [this](curl::Handle* taken) { give_back(taken); };
-  const std::unique_ptr<curl::Handle, decltype(give)> taken(take(), give);  // before the headers go
-  curl::Handle* const handle = taken.get();
-  HttpResponse response;
-  Received received{&response.body, request.body_limit};
-  std::array<char, curl::error_size> error{};
-  Status status = handle == nullptr ? Status(StatusCode::out_of_memory, "libcurl has no memory for a connection")
-                                    : set_up(handle, request, headers.get());
-  if (status) {
-    api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
-    api_->easy_setopt(handle, curl::WRITEDATA, &received);
-    api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
-    // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one.
-    const BlockedSignal no_sigpipe(SIGPIPE);
-    const int code = api_->easy_perform(handle);
-    api_->easy_getinfo(handle, curl::info_response_code, &response.status);
-    const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);
-    if (is_page) {  // what a status says counts, however much is said of it
-      response.body.clear();
-    } else if (code != 0) {
-      // A text with "@" is of a proxy's address as the variables have it, perhaps with a password.
-      const bool is_telling = error[0] != '\0' && std::strchr(error.data(), '@') == nullptr;
-      const char* const reason = received.too_long    ? "the answer is too long"
-                                 : received.no_memory ? "no memory for the answer"
-                                 : is_telling         ? error.data()
-                                                      : api_->easy_strerror(code);
-      status = {StatusCode::io_error, fmt::format("{} {}: {}", http_method_name(request.method), request.url, reason)};
+  const Time end = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::max(1, request.timeout_ms));
+  Hop hop{request.url, is_at(origin_, request.url), request.url.starts_with("https:")};
+  for (int redirects = 0;; ++redirects) {
+    Answer answer = ask_patiently(request, hop, headers.get(), end);
+    if (!answer.status) return answer.status;
+    if (answer.leads_to.empty()) return std::move(answer.response);
+    if (redirects == most_redirects) {
+      return Status(StatusCode::io_error, fmt::format("{} {}: more than {} redirects", http_method_name(request.method),
+                                                      request.url, most_redirects));
     }
+    hop.at_origin = hop.at_origin && is_at(origin_, answer.leads_to);
+    hop.url = std::move(answer.leads_to);
+    hop.encrypted = hop.encrypted || hop.url.starts_with("https:");
   }
-  if (!status) return status;
-  return response;
 }
 
 }  // namespace

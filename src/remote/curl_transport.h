@@ -2,7 +2,12 @@
 //
 // libcurl is opened, and the token's file read, at the first request. Proxies are those of the environment (http_proxy,
 // https_proxy, no_proxy), which libcurl reads itself. Redirects of GET and HEAD are followed three times, never from
-// https to http, and not with a client's certificate; what says who this is goes to no other host than the first.
+// https to http, not for S3, and not with a client's certificate. What says who this is (token, netrc file, signature,
+// certificate) goes to the origin of the options' address, the same scheme, host and port, and nowhere else; after a
+// redirect elsewhere not there either.
+//
+// A request whose connection fails before anything was said is sent once more after 100 to 400 ms, within its own time,
+// where HttpRequest::may_repeat says so.
 #pragma once
 
 #include <memory>

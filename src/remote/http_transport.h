@@ -17,7 +17,8 @@ struct HttpRequest {
   std::string url;
   const Bytes* body = nullptr;  // of put
   std::size_t body_limit = 0;   // bytes of an answer that are taken; a longer one is a failure
-  int timeout_ms = 0;           // from the start to the last byte
+  int timeout_ms = 0;           // from the start to the last byte, redirects and repetition included
+  bool may_repeat = true;       // once, if the connection fails before the server has said anything
 };
 
 struct HttpResponse {

@@ -287,28 +287,35 @@ class Secrets(FaultCase):
             self.assert_silent(done.out, done.err)
 
     def test_no_credentials_go_where_a_redirect_leads(self):
-        self.folder.joinpath("netrc").write_text("machine 127.0.0.1 login node password a-password\n")
-        self.folder.joinpath("netrc").chmod(0o600)
+        """They go to the scheme, host and port that were configured, also where a redirect leads back there."""
+        netrcs = {}
+        for name, who in (("named", "machine 127.0.0.1"), ("default", "default"),
+                          ("both", "machine 127.0.0.2 login a password b machine 127.0.0.1")):
+            path = self.folder / f"netrc-{name}"
+            path.write_text(f"{who} login node password a-password\n")
+            path.chmod(0o600)
+            netrcs[f"netrc {name}"] = {"GEMVJIT_REMOTE_NETRC": str(path)}
         s3 = {"AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "AKIAX", "AWS_SECRET_ACCESS_KEY": "a-secret-of-s3",
               "AWS_SESSION_TOKEN": "a-session-of-s3"}
-        for name, environment in (("token", {"GEMVJIT_REMOTE_TOKEN_FILE": self.token_file()}),
-                                  ("netrc", {"GEMVJIT_REMOTE_NETRC": str(self.folder / "netrc")}), ("s3", s3)):
-            for fault in ("redirect:host", "redirect:port"):
-                if (name, fault) == ("netrc", "redirect:port"):
-                    continue  # a netrc names machines, not ports
+        for name, environment in (("token", {"GEMVJIT_REMOTE_TOKEN_FILE": self.token_file()}), ("s3", s3),
+                                  *netrcs.items()):
+            for fault in ("redirect:host", "redirect:port", "redirect:same"):
                 server = self.serving()
                 url = {"GEMVJIT_REMOTE": server.url}
                 if name == "s3":
                     url = {"GEMVJIT_REMOTE": "s3://bucket", "AWS_ENDPOINT_URL_S3": server.url}
                     server.store.files = {"/bucket" + path: body for path, body in self.store.items()}
                 server.faults({"get-ac": fault, "get-cas": fault})
-                node = self.node(f"{name}-{fault}", url | environment)
+                node = self.node(f"{name}-{fault}".replace(" ", "-"), url | environment)
                 with self.subTest(name, fault=fault):
                     self.assertEqual(node.warmup(shapes=SHAPES[:1]).code, 0)
                     first = [line for line in server.requests() if line["port"] == server.ports[0]]
                     led = [line for line in server.requests() if line["port"] != server.ports[0]]
                     self.assertTrue(first and all(line["authorization"] for line in first), "the server itself gets them")
-                    if name != "s3":
+                    if fault == "redirect:same":
+                        led, first = [], [line for line in first if "/_redirected" in line["path"]]
+                        self.assertTrue(name == "s3" or first and all(line["authorization"] for line in first))
+                    elif name != "s3":
                         self.assertTrue(led, "the redirect was followed")
                     for line in led:
                         self.assertFalse(line["authorization"], line)

@@ -10,13 +10,20 @@ namespace gemvjit {
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
-  // Without a look at what close() says, which is right for a reader only: a writer calls close().
+  // Ignores what close() says, which is right for a reader only: a writer calls close().
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+      if (fd_ >= 0) ::close(fd_);
+      fd_ = other.release();
+    }
+    return *this;
+  }
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   int release() {

@@ -14,6 +14,7 @@
 
 #include "src/base/descriptor.h"
 #include "src/base/files.h"
+#include "src/base/folder.h"
 
 namespace gemvjit {
 namespace {
@@ -24,13 +25,13 @@ Status io_failure(std::string_view what, const std::string& path, int error) {
 
 // One publication under way: the folder, the temporary in it, and the name that it is to get.
 struct Target {
-  int folder = -1;
-  const std::string& directory;
+  const Folder& folder;
   const std::string& name;
   std::string temporary;
 
-  std::string temporary_path() const { return directory + "/" + temporary; }
-  std::string path() const { return directory + "/" + name; }
+  int at() const { return folder.descriptor(); }
+  std::string temporary_path() const { return folder.path_of(temporary); }
+  std::string path() const { return folder.path_of(name); }
 };
 
 Status write_all(int fd, const void* data, std::size_t size, const std::string& path) {
@@ -88,7 +89,7 @@ Status fill(const Target& target, Descriptor& file, const void* data, std::size_
 }
 
 Result<Published> replace(const Target& target) {
-  if (::renameat(target.folder, target.temporary.c_str(), target.folder, target.name.c_str()) == 0) {
+  if (::renameat(target.at(), target.temporary.c_str(), target.at(), target.name.c_str()) == 0) {
     return Published::whole;
   }
   return io_failure("rename a temporary file to", target.path(), errno);
@@ -97,7 +98,7 @@ Result<Published> replace(const Target& target) {
 // Link the name to the temporary's file. unsupported where the file system has no links.
 Result<Published> link_name(const Target& target) {
   const int result =
-      ::linkat(target.folder, target.temporary.c_str(), target.folder, target.name.c_str(), 0) == 0 ? 0 : errno;
+      ::linkat(target.at(), target.temporary.c_str(), target.at(), target.name.c_str(), 0) == 0 ? 0 : errno;
   if (result == EPERM || result == ENOTSUP || result == ENOSYS || result == EMLINK) {
     return Status(StatusCode::unsupported, "no links");
   }
@@ -106,9 +107,9 @@ Result<Published> link_name(const Target& target) {
   struct stat info {};
   const bool ours =
       result == 0 ||
-      (::fstatat(target.folder, target.temporary.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_nlink == 2);
+      (::fstatat(target.at(), target.temporary.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_nlink == 2);
   if (!ours) return Published::already_there;
-  if (::unlinkat(target.folder, target.temporary.c_str(), 0) != 0 && errno != ENOENT) {
+  if (::unlinkat(target.at(), target.temporary.c_str(), 0) != 0 && errno != ENOENT) {
     return io_failure("remove", target.temporary_path(), errno);
   }
   return Published::whole;
@@ -116,7 +117,7 @@ Result<Published> link_name(const Target& target) {
 
 // Move the temporary to the name unless that is taken, by whichever way the file system has.
 Result<Published> move_to_free_name(const Target& target) {
-  if (::renameat2(target.folder, target.temporary.c_str(), target.folder, target.name.c_str(), RENAME_NOREPLACE) == 0) {
+  if (::renameat2(target.at(), target.temporary.c_str(), target.at(), target.name.c_str(), RENAME_NOREPLACE) == 0) {
     return Published::whole;
   }
   if (errno == EEXIST) return Published::already_there;
@@ -127,7 +128,7 @@ Result<Published> move_to_free_name(const Target& target) {
   auto linked = link_name(target);
   if (linked || linked.status().code() != StatusCode::unsupported) return linked;
   struct stat info {};
-  if (::fstatat(target.folder, target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return Published::already_there;
+  if (::fstatat(target.at(), target.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return Published::already_there;
   if (errno != ENOENT) return io_failure("examine", target.path(), errno);
   return replace(target);
 }
@@ -144,25 +145,20 @@ std::string temporary_file_name(unsigned attempt) {
   return fmt::format("{}{}-{:016x}", temporary_file_prefix, ::getpid(), random + attempt);
 }
 
-Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
-                               std::size_t size, const PublishOptions& options) {
+Result<Published> Folder::publish(const std::string& name, const void* data, std::size_t size,
+                                  const PublishOptions& options) const {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-    return Status(StatusCode::io_error, fmt::format("cannot publish in {}: \"{}\" is no file name", directory, name));
+    return Status(StatusCode::io_error, fmt::format("cannot publish in {}: \"{}\" is no file name", path_, name));
   }
-  const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open()) return io_failure("open directory", directory, errno);
-
-  Target target{folder.get(), directory, name, ""};
-  int fd = -1;
-  for (unsigned attempt = 0; attempt < 16 && fd < 0; ++attempt) {
+  Target target{*this, name, ""};
+  Descriptor file(-1);
+  for (unsigned attempt = 0; attempt < 16 && !file.is_open(); ++attempt) {
     target.temporary = temporary_file_name(attempt);
-    fd = ::openat(folder.get(), target.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  options.mode != 0 ? 0600 : 0644);
-    if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+    file = open_file(target.temporary, O_RDWR | O_CREAT | O_EXCL, options.mode != 0 ? 0600 : 0644);
+    if (!file.is_open() && errno != EEXIST && errno != EINTR) break;
   }
-  if (fd < 0) return io_failure("create a file in", directory, errno);
+  if (!file.is_open()) return io_failure("create a file in", path_, errno);
 
-  Descriptor file(fd);
   const Status filled = fill(target, file, data, size, options.mode);
   Result<Published> published = Published::whole;
   if (!filled) {
@@ -171,14 +167,17 @@ Result<Published> publish_file(const std::string& directory, const std::string& 
     published = options.replace ? replace(target) : move_to_free_name(target);
   }
   if (!published || *published == Published::already_there) {
-    ::unlinkat(folder.get(), target.temporary.c_str(), 0);  // if this fails too, the sweep of old temporaries has it
+    ::unlinkat(target.at(), target.temporary.c_str(), 0);  // if this fails too, the sweep of old temporaries has it
     return published;
   }
-  // Some file systems cannot sync a directory and say so; there is nothing more to be had from them.
-  if (::fsync(folder.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
-    return io_failure("fsync directory", directory, errno);
-  }
+  GEMVJIT_TRY(sync());
   return published;
+}
+
+Result<Published> publish_file(const std::string& directory, const std::string& name, const void* data,
+                               std::size_t size, const PublishOptions& options) {
+  GEMVJIT_TRY_ASSIGN(const Folder folder, Folder::open(directory));
+  return folder.publish(name, data, size, options);
 }
 
 Status publish_file(const std::string& directory, const std::string& name, const void* data, std::size_t size) {

@@ -354,14 +354,19 @@ def draw(families, device, output):
     plt.rcParams.update({"font.size": 11.5, "axes.titlesize": 12.5, "legend.fontsize": 11, "svg.hashsalt": "gemvjit",
                          "svg.fonttype": "path", "savefig.facecolor": "white"})
     output.mkdir(parents=True, exist_ok=True)
+    folder = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     paths = []
     for family in families:
         for name, picture in (("roofline", draw_roofline), ("ratio", draw_ratios)):
             figure = picture(plt, ticker, family, device)
             for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 200})):
                 paths.append(output / f"{name}_{family.name}.{kind}")
-                figure.savefig(paths[-1], **options)
+                # Not through a link, which another user may have put into the folder.
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+                with open(os.open(paths[-1].name, flags, 0o666, dir_fd=folder), "wb") as file:
+                    figure.savefig(file, format=kind, **options)
             plt.close(figure)
+    os.close(folder)
     return paths
 
 

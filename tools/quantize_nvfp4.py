@@ -23,11 +23,12 @@ cannot be converted or a file that cannot be read or written (one line on stderr
 """
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import math
 import os
-import shutil
+import secrets
 import stat
 import struct
 import sys
@@ -286,8 +287,23 @@ def read_model(folder):
     return tensors
 
 
-def write_model(path, layout, produce):
-    """Write a safetensors file. layout: [(dtype, name, shape)]; produce() yields (name, bytes) in any order, so that
+@contextlib.contextmanager
+def published(folder, name):
+    """A file that gets its name in the folder, which is a descriptor, when it is whole. Others may be allowed to write in
+    the folder: what they put there in its place, a link too, is replaced and not written through."""
+    partial = f".{name}.{secrets.token_hex(8)}.partial"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+        os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(partial, dir_fd=folder)
+        raise
+
+
+def write_model(folder, file_name, layout, produce):
+    """Write a safetensors file in the folder, a descriptor. layout: [(dtype, name, shape)]; produce() yields (name, bytes) in any order, so that
     only what it holds at once is in memory."""
     # Larger items first, so that every tensor starts at a multiple of its item size.
     layout = sorted(layout, key=lambda row: (-ITEM_BYTES[row[0]], row[1]))
@@ -298,24 +314,19 @@ def write_model(path, layout, produce):
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            missing = {name for _, name, _ in layout}
-            for name, data in produce():
-                begin, end = header[name]["data_offsets"]
-                if len(data) != end - begin:
-                    raise AssertionError(f"{name}: {len(data)} bytes instead of {end - begin}")
-                file.seek(8 + len(text) + begin)
-                file.write(data)
-                missing.remove(name)
-            if missing:
-                raise AssertionError(f"not produced: {sorted(missing)}")
-            file.truncate(8 + len(text) + offset)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with published(folder, file_name) as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        missing = {tensor for _, tensor, _ in layout}
+        for tensor, data in produce():
+            begin, end = header[tensor]["data_offsets"]
+            if len(data) != end - begin:
+                raise AssertionError(f"{tensor}: {len(data)} bytes instead of {end - begin}")
+            file.seek(8 + len(text) + begin)
+            file.write(data)
+            missing.remove(tensor)
+        if missing:
+            raise AssertionError(f"not produced: {sorted(missing)}")
+        file.truncate(8 + len(text) + offset)
 
 
 # ------------------------------------------------------------------------------------------------------------- tool
@@ -411,15 +422,20 @@ def convert(source, destination, output_format, excluded):
     if len(outputs) != len(set(outputs)):
         raise InputError(f"{source}: the checkpoint already holds *.weight_scale tensors; give the unquantized one")
     destination.mkdir(parents=True, exist_ok=True)
-    write_model(destination / "model.safetensors", layout_of(tensors, actions),
-                lambda: produce_tensors(tensors, actions))
-    if (source / "config.json").is_file():
-        shutil.copyfile(source / "config.json", destination / "config.json")
-    described = destination / "hf_quant_config.json"
-    if output_format == "nvfp4":
-        described.write_text(json.dumps(quantization_config(tensors, actions, excluded), indent=4) + "\n")
-    else:
-        described.unlink(missing_ok=True)
+    folder = os.open(destination, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_model(folder, "model.safetensors", layout_of(tensors, actions), lambda: produce_tensors(tensors, actions))
+        if (source / "config.json").is_file():
+            with published(folder, "config.json") as file:
+                file.write((source / "config.json").read_bytes())
+        if output_format == "nvfp4":
+            with published(folder, "hf_quant_config.json") as file:
+                file.write((json.dumps(quantization_config(tensors, actions, excluded), indent=4) + "\n").encode())
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink("hf_quant_config.json", dir_fd=folder)
+    finally:
+        os.close(folder)
     summary = f"{counts['nvfp4']} layers NVFP4, {counts['bf16']} BF16, {counts['keep']} other tensors kept"
     return summary, notes
 

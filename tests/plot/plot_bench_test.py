@@ -188,6 +188,15 @@ class Pictures(PlotBenchTest):
             if name.endswith("svg"):
                 self.assertEqual(content, (self.folder / "two" / "deep" / name).read_bytes(), f"{name} differs by run")
 
+    def test_a_link_is_not_written_through(self):
+        out, private = self.folder / "out", self.write("private.json", [])
+        before = private.read_bytes()
+        out.mkdir()
+        (out / NAMES[0]).symlink_to(private)
+        done = self.run_tool(self.document(RESULTS), "--output", out)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(private.read_bytes(), before)
+
     def test_pictures_without_ceilings(self):
         done = self.run_tool(self.document(RESULTS[3:4]), "--output", self.folder / "out")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -265,6 +265,20 @@ class Checkpoint(unittest.TestCase):
         self.assertEqual(config["exclude_modules"], ["lm_head"])
         self.assertEqual((self.destination / "config.json").read_text(), '{"model_type": "bert"}')
 
+    def test_links_that_another_user_put_there_are_replaced(self):
+        (self.source / "config.json").write_text("{}")
+        self.destination.mkdir()
+        private = Path(self.temp.name) / "private"
+        private.write_text("mine")
+        names = ("model.safetensors", "model.safetensors.partial", "config.json", "hf_quant_config.json")
+        for name in names:
+            (self.destination / name).symlink_to(private)
+        code, out, err = self.convert()
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(private.read_text(), "mine")
+        self.assertTrue(self.result())
+        self.assertEqual(sorted(path.name for path in self.destination.iterdir()), sorted(names))
+
     def test_bf16_twin(self):
         code, out, _ = self.convert("--format", "bf16")
         self.assertEqual(code, 0, out)

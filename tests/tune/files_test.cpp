@@ -1,6 +1,8 @@
 // What the tuner reads and writes: samples, tables, baselines, lists of shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -92,6 +94,23 @@ TEST(Samples, ALineCutShortCostsOnlyItself) {
   EXPECT_EQ((*book)->damaged_lines(), 1u);
   EXPECT_TRUE((*book)->find(sample(kCase, 8, 0)));
   EXPECT_TRUE((*book)->find(sample(kCase, 4, 0)));
+}
+
+// Of another user, who may write in the folder: what he leads to is not written to, and a FIFO is not waited for.
+TEST(Samples, AreNotAddedToWhatANameLeadsTo) {
+  test::TempDir dir;
+  dir.write("private", "mine\n");
+  ASSERT_EQ(::symlink("private", dir.path("link").c_str()), 0);
+  ASSERT_EQ(::symlink("nothing", dir.path("dangling").c_str()), 0);
+  ASSERT_EQ(::link(dir.path("private").c_str(), dir.path("hard").c_str()), 0);
+  ASSERT_EQ(::mkfifo(dir.path("fifo").c_str(), 0600), 0);
+  for (const char* name : {"link", "dangling", "hard", "fifo"}) {
+    const auto book = SampleBook::open(dir.path(name));
+    ASSERT_FALSE(book) << name;
+    EXPECT_EQ(book.status().code(), StatusCode::io_error) << name;
+  }
+  EXPECT_EQ(test::read_text(dir.path("private")), "mine\n");
+  EXPECT_NE(::access(dir.path("nothing").c_str(), F_OK), 0);
 }
 
 TEST(Samples, LinesThatMakeNoSenseAreNotUsed) {

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 
 #include "src/base/descriptor.h"
 #include "src/base/files.h"
+#include "src/base/folder.h"
 #include "src/runtime/options.h"
 
 namespace gemvjit::tools {
@@ -64,30 +64,37 @@ Disassembler as_tool(const std::string& path) {
 class PrivateFile {
  public:
   static Result<PrivateFile> write(const std::vector<std::uint8_t>& bytes) {
-    std::string folder = process_environment()("TMPDIR").value_or("");
-    if (!folder.starts_with('/')) folder = "/tmp";
-    folder += "/gemvjit-XXXXXX";
-    if (::mkdtemp(folder.data()) == nullptr) {
-      return Status(StatusCode::io_error, fmt::format("cannot make the folder {}: {}", folder, error_text(errno)));
+    std::string place = process_environment()("TMPDIR").value_or("");
+    if (!place.starts_with('/')) place = "/tmp";
+    GEMVJIT_TRY_ASSIGN(Folder parent, Folder::open(place));
+    const std::string name = "gemvjit-" + temporary_file_name(0).substr(temporary_file_prefix.size());
+    GEMVJIT_TRY_ASSIGN(Folder folder, parent.make_folder(name, 0700));
+    PrivateFile file(std::move(parent), std::move(folder), name);
+    GEMVJIT_TRY_ASSIGN(const struct stat info, file.folder_.examine());
+    if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+      return Status(StatusCode::io_error, fmt::format("{} is not this user's alone", file.folder_.path()));
     }
-    PrivateFile file(folder);
-    const auto written = publish_file(folder, file_name, bytes.data(), bytes.size(), {.mode = 0600});
-    if (!written) return written.status();
+    GEMVJIT_TRY(file.folder_.publish(file_name, bytes.data(), bytes.size(), {.replace = true, .mode = 0600}).status());
     return file;
   }
-  PrivateFile(PrivateFile&& other) noexcept : folder_(std::move(other.folder_)) { other.folder_.clear(); }
+  PrivateFile(PrivateFile&& other) noexcept
+      : parent_(std::move(other.parent_)), folder_(std::move(other.folder_)), name_(std::move(other.name_)) {
+    other.name_.clear();
+  }
   PrivateFile& operator=(PrivateFile&&) = delete;
   ~PrivateFile() {
-    if (folder_.empty()) return;
-    (void)remove_file(path());
-    ::rmdir(folder_.c_str());
+    if (name_.empty()) return;
+    (void)folder_.remove(file_name);
+    (void)::unlinkat(parent_.descriptor(), name_.c_str(), AT_REMOVEDIR);
   }
-  std::string path() const { return folder_ + "/" + file_name; }
+  std::string path() const { return folder_.path_of(file_name); }
 
  private:
   static constexpr const char* file_name = "kernel.cubin";
-  explicit PrivateFile(std::string folder) : folder_(std::move(folder)) {}
-  std::string folder_;
+  PrivateFile(Folder parent, Folder folder, std::string name)
+      : parent_(std::move(parent)), folder_(std::move(folder)), name_(std::move(name)) {}
+  Folder parent_, folder_;
+  std::string name_;
 };
 
 // Starts the program with its stdout at `out`; 0 or the errno.

@@ -6,38 +6,32 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <cstdint>
 #include <cstdio>
-#include <filesystem>
+#include <ctime>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "cache/layout.h"
-#include "src/base/descriptor.h"
 #include "src/base/files.h"
+#include "src/base/folder.h"
 #include "tools/gemvjit_cache/oci_layout.h"
 #include "tools/gemvjit_cache/oci_names.h"
 
 namespace gemvjit::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr std::string_view temporary_suffix = ".oci";
-constexpr auto stale_after = std::chrono::hours(1);  // since its last write: no live writer waits so long
+constexpr std::int64_t stale_after_seconds = 3600;  // since its last write: no live writer waits so long
 
 Status io_failure(std::string_view doing, const std::string& path, int error) {
   return {StatusCode::io_error, fmt::format("cannot {} {}: {}", doing, path, std::generic_category().message(error))};
-}
-
-Status sync_folder(const std::string& path) {
-  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open()) return io_failure("open folder", path, errno);
-  // Some file systems cannot sync a folder and say so; there is nothing more to be had from them.
-  if (::fsync(folder.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return Status::ok();
-  return io_failure("fsync folder", path, errno);
 }
 
 bool is_layout_temporary(std::string_view name) {
@@ -46,77 +40,122 @@ bool is_layout_temporary(std::string_view name) {
   return is_temporary_file_name(name);
 }
 
-// What writers left beside it that did not live to remove it. Another user's stays where that is not allowed. Links are
-// not followed.
-void remove_stale_temporaries(const std::string& parent) {
-  const auto names = list_directory(parent);
-  const auto limit = fs::file_time_type::clock::now() - stale_after;
-  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
-    const fs::path path = fs::path(parent) / name;
-    std::error_code error;
-    if (!is_layout_temporary(name) || fs::symlink_status(path, error).type() != fs::file_type::directory) continue;
-    fs::file_time_type last = fs::last_write_time(path, error);
-    for (auto item = fs::recursive_directory_iterator(path, error);
-         !error && item != fs::recursive_directory_iterator(); item.increment(error)) {
-      if (!item->is_symlink(error)) last = std::max(last, item->last_write_time(error));
+void remove_folder(const Folder& parent, const std::string& name) {
+  (void)::unlinkat(parent.descriptor(), name.c_str(), AT_REMOVEDIR);  // an empty one; nothing else has to go
+}
+
+// A whole layout, or what was written of one. What has no name that a layout has stays, and with it its folder.
+void remove_layout(const Folder& parent, const std::string& name) {
+  const auto remove_files = [](const Folder& folder) {
+    const auto names = folder.list();
+    for (const std::string& file : names ? *names : std::vector<std::string>{}) {
+      std::string_view stem = file;
+      if (stem.ends_with(bundle_suffix)) stem.remove_suffix(bundle_suffix.size());
+      Digest digest{};
+      const bool ours = file == "index.json" || file == "oci-layout" || file == oci_layer_title ||
+                        from_hex(file, digest) || is_temporary_file_name(stem);
+      if (ours) (void)folder.remove(file);
     }
-    if (!error && last < limit) fs::remove_all(path, error);
+  };
+  if (const auto top = parent.open_folder(name)) {
+    if (const auto blobs = top->open_folder("blobs")) {
+      if (const auto sha256 = blobs->open_folder("sha256")) remove_files(*sha256);
+      remove_folder(*blobs, "sha256");
+    }
+    remove_folder(*top, "blobs");
+    remove_files(*top);
+  }
+  remove_folder(parent, name);
+}
+
+// When something in it was last changed; the folders in it, down to `depth`, included.
+std::int64_t last_change(const Folder& folder, int depth) {
+  const auto own = folder.examine();
+  std::int64_t last = own ? std::int64_t{own->st_mtime} : std::time(nullptr);
+  const auto names = folder.list();
+  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
+    const auto info = folder.examine(name);
+    if (!info) continue;
+    last = std::max(last, std::int64_t{info->st_mtime});
+    if (!S_ISDIR(info->st_mode) || depth == 0) continue;
+    if (const auto sub = folder.open_folder(name)) last = std::max(last, last_change(*sub, depth - 1));
+  }
+  return last;
+}
+
+// What writers left beside it that did not live to remove it. Another user's stays where that is not allowed.
+void remove_stale_temporaries(const Folder& parent) {
+  const auto names = parent.list();
+  for (const std::string& name : names ? *names : std::vector<std::string>{}) {
+    if (!is_layout_temporary(name)) continue;
+    const auto folder = parent.open_folder(name);
+    if (folder && std::time(nullptr) - last_change(*folder, 2) > stale_after_seconds) remove_layout(parent, name);
   }
 }
 
+// A new folder, with the mode that the umask leaves. io_error where it is another's by the time that it is opened.
+Result<Folder> make_new_folder(const Folder& parent, const std::string& name) {
+  if (::mkdirat(parent.descriptor(), name.c_str(), 0777) != 0) {
+    return io_failure("create", parent.path_of(name), errno);
+  }
+  GEMVJIT_TRY_ASSIGN(Folder made, parent.open_folder(name));
+  GEMVJIT_TRY_ASSIGN(const struct stat info, made.examine());
+  if (info.st_uid == ::geteuid()) return made;
+  return Status(StatusCode::io_error, fmt::format("{} was exchanged by user {}", made.path(), info.st_uid));
+}
+
 // The folder under its temporary name; what has that name in the end is removed: a half of a layout, or the one that
-// was replaced.
+// was replaced. All in it is reached through descriptors: others may be allowed to write beside it.
 class TemporaryFolder {
  public:
-  explicit TemporaryFolder(const std::string& final_path) : final_path_(final_path) {}
+  static Result<std::unique_ptr<TemporaryFolder>> create(const std::string& final_path) {
+    const SplitPath split = split_path(final_path);
+    Result<Folder> opened = Folder::open(split.folder);
+    if (!opened) return Status(StatusCode::io_error, opened.status().message());
+    Folder parent = std::move(opened).value();
+    remove_stale_temporaries(parent);
+    const std::string name = temporary_file_name(0) + std::string(temporary_suffix);
+    GEMVJIT_TRY_ASSIGN(Folder top, make_new_folder(parent, name));
+    auto folder = std::unique_ptr<TemporaryFolder>(new TemporaryFolder(final_path, std::move(parent), std::move(top)));
+    folder->name_ = name;
+    GEMVJIT_TRY_ASSIGN(folder->blobs_, make_new_folder(folder->top_, "blobs"));
+    GEMVJIT_TRY_ASSIGN(folder->sha256_, make_new_folder(*folder->blobs_, "sha256"));
+    return folder;
+  }
   ~TemporaryFolder() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
+    if (!name_.empty()) remove_layout(parent_, name_);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  Status create() {
-    const std::string parent = split_path(final_path_).folder;
-    remove_stale_temporaries(parent);
-    int error = EEXIST;
-    for (unsigned attempt = 0; attempt < 16 && error == EEXIST && path_.empty(); ++attempt) {
-      const std::string name = fmt::format("{}/{}{}", parent, temporary_file_name(attempt), temporary_suffix);
-      if (::mkdir(name.c_str(), 0777) == 0) {
-        path_ = name;
-      } else {
-        error = errno;
-      }
-    }
-    if (path_.empty()) return io_failure("create a folder in", parent, error);
-    for (const char* sub : {"/blobs", "/blobs/sha256"}) {
-      if (::mkdir((path_ + sub).c_str(), 0777) != 0) return io_failure("create", path_ + sub, errno);
-    }
-    return Status::ok();
-  }
-
-  const std::string& path() const { return path_; }
-  std::string blobs() const { return path_ + "/blobs/sha256"; }
+  const Folder& top() const { return top_; }
+  const Folder& sha256() const { return *sha256_; }
 
   Status publish(bool replace) {
-    GEMVJIT_TRY(sync_folder(path_ + "/blobs"));
+    GEMVJIT_TRY(blobs_->sync());
     // Over nothing, or an empty folder: the system refuses all else.
-    const int error = std::rename(path_.c_str(), final_path_.c_str()) == 0 ? 0 : errno;
+    const std::string final_name = split_path(final_path_).name;
+    const int moved = ::renameat(parent_.descriptor(), name_.c_str(), parent_.descriptor(), final_name.c_str());
+    const int error = moved == 0 ? 0 : errno;
     if (error == 0) {
-      path_.clear();
+      name_.clear();
     } else if (replace && (error == ENOTEMPTY || error == EEXIST)) {
-      GEMVJIT_TRY(exchange());
+      GEMVJIT_TRY(exchange(final_name));
     } else {
       return io_failure("rename a temporary folder to", final_path_, error);
     }
-    return sync_folder(split_path(final_path_).folder);
+    return parent_.sync();
   }
 
  private:
+  TemporaryFolder(std::string final_path, Folder parent, Folder top)
+      : final_path_(std::move(final_path)), parent_(std::move(parent)), top_(std::move(top)) {}
+
   // Looked at again: between the first look and the rename somebody may have put something there.
-  Status exchange() {
+  Status exchange(const std::string& final_name) {
     GEMVJIT_TRY(check_only_ours(final_path_));
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), RENAME_EXCHANGE) == 0) return Status::ok();
+    const int at = parent_.descriptor();
+    if (::renameat2(at, name_.c_str(), at, final_name.c_str(), RENAME_EXCHANGE) == 0) return Status::ok();
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
       return io_failure("exchange a temporary folder with", final_path_, errno);
     }
@@ -125,16 +164,35 @@ class TemporaryFolder {
   }
 
   const std::string final_path_;
-  std::string path_;
+  std::string name_;  // in the parent; "": it has its final one
+  const Folder parent_, top_;
+  std::optional<Folder> blobs_, sha256_;
 };
+
+// The bundle goes to a path, and this one leads to the open folder, whatever is renamed on the way to it.
+Result<WrittenBundle> write_layer_in(const Folder& folder, const std::string& name, const WriteLayer& write_layer) {
+  const std::string by_descriptor = fmt::format("/proc/self/fd/{}", folder.descriptor());
+  Result<WrittenBundle> written = write_layer(by_descriptor + "/" + name);
+  if (written) return written;
+  std::string message = written.status().message();
+  for (std::size_t at = message.find(by_descriptor); at != std::string::npos; at = message.find(by_descriptor, at)) {
+    message.replace(at, by_descriptor.size(), folder.path());
+    at += folder.path().size();
+  }
+  return Status(written.status().code(), message);
+}
 
 ordered_json descriptor(std::string_view media_type, const Digest& digest, std::uint64_t bytes) {
   return {{"mediaType", media_type}, {"digest", oci_digest(digest)}, {"size", bytes}};
 }
 
-Result<Digest> publish_blob(const std::string& blobs, std::string_view text) {
+Status publish_text(const Folder& folder, const std::string& name, std::string_view text) {
+  return folder.publish(name, text.data(), text.size(), {}).status();
+}
+
+Result<Digest> publish_blob(const Folder& blobs, std::string_view text) {
   const Digest digest = Sha256::of(text.data(), text.size());
-  GEMVJIT_TRY(publish_file(blobs, to_hex(digest), text.data(), text.size()));
+  GEMVJIT_TRY(publish_text(blobs, to_hex(digest), text));
   return digest;
 }
 
@@ -204,24 +262,24 @@ Status check_oci_target(const OciTarget& target) {
 Result<WrittenLayout> write_oci_layout(const OciTarget& target, const WriteLayer& write_layer) {
   GEMVJIT_TRY(check_oci_target(target));
   const std::string path = without_last_slashes(target.folder);
-  TemporaryFolder folder(path);
-  GEMVJIT_TRY(folder.create());
+  GEMVJIT_TRY_ASSIGN(const auto folder, TemporaryFolder::create(path));
+  const Folder& blobs = folder->sha256();
   WrittenLayout written;
-  const std::string unnamed = folder.blobs() + "/" + std::string(oci_layer_title);
-  GEMVJIT_TRY_ASSIGN(written.bundle, write_layer(unnamed));
+  const std::string unnamed(oci_layer_title);
+  GEMVJIT_TRY_ASSIGN(written.bundle, write_layer_in(blobs, unnamed, write_layer));
   const std::string layer = to_hex(written.bundle.sha256);
-  if (std::rename(unnamed.c_str(), (folder.blobs() + "/" + layer).c_str()) != 0) {
-    return io_failure("rename", unnamed, errno);
-  }
-  GEMVJIT_TRY_ASSIGN(const std::unique_ptr<Bundle> bundle, Bundle::open(folder.blobs() + "/" + layer));
-  GEMVJIT_TRY_ASSIGN(const Digest config, publish_blob(folder.blobs(), oci_empty_json));
+  if (const Status moved = blobs.move(unnamed, blobs, layer); !moved)
+    return Status(StatusCode::io_error, moved.message());
+  GEMVJIT_TRY_ASSIGN(const std::unique_ptr<Bundle> bundle,
+                     Bundle::open(blobs.path_of(layer), blobs.open_file(layer, O_RDONLY | O_NONBLOCK)));
+  GEMVJIT_TRY_ASSIGN(const Digest config, publish_blob(blobs, oci_empty_json));
   const std::string manifest = manifest_of(*bundle, written.bundle, config).dump();
-  GEMVJIT_TRY_ASSIGN(written.manifest, publish_blob(folder.blobs(), manifest));
+  GEMVJIT_TRY_ASSIGN(written.manifest, publish_blob(blobs, manifest));
   const std::string index = index_of(target.ref, written.manifest, manifest.size()).dump();
   const std::string version = ordered_json::object({{"imageLayoutVersion", oci_layout_version}}).dump();
-  GEMVJIT_TRY(publish_file(folder.path(), "index.json", index.data(), index.size()));
-  GEMVJIT_TRY(publish_file(folder.path(), "oci-layout", version.data(), version.size()));
-  GEMVJIT_TRY(folder.publish(target.replace));
+  GEMVJIT_TRY(publish_text(folder->top(), "index.json", index));
+  GEMVJIT_TRY(publish_text(folder->top(), "oci-layout", version));
+  GEMVJIT_TRY(folder->publish(target.replace));
   written.bundle_path = fmt::format("{}/blobs/sha256/{}", path, layer);
   return written;
 }

@@ -1,13 +1,19 @@
 #include "tools/gemvjit_tune/sample_book.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/files.h"
+#include "src/base/folder.h"
 #include "src/base/json_depth.h"
 #include "tools/gemvjit_tune/candidates.h"
 #include "tools/measure/samples.h"
@@ -101,20 +107,38 @@ Outcome CandidateSample::outcome() const {
 
 Result<std::unique_ptr<SampleBook>> SampleBook::open(const std::string& path) {
   if (path.empty()) return std::unique_ptr<SampleBook>(new SampleBook(nullptr));
-  std::vector<std::string> lines;
-  bool whole = true;  // ends in a newline
-  if (std::ifstream in(path); in) {
-    for (std::string line; std::getline(in, line);) {
-      whole = !in.eof();
-      lines.push_back(std::move(line));
-    }
-    if (in.bad()) return Status(StatusCode::io_error, fmt::format("{} cannot be read", path));
+  const auto cannot = [&path](std::string_view what) {
+    return Status(StatusCode::io_error, fmt::format("{} cannot be {}: {}", path, what, std::strerror(errno)));
+  };
+  // Others may be allowed to write in the folder: what is added to must not be a file that a name of theirs leads to.
+  const auto [folder, name] = split_path(path);
+  const Result<Folder> parent = Folder::open(folder);
+  if (!parent) return Status(StatusCode::io_error, parent.status().message());
+  Descriptor opened = parent->open_file(name, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK, 0666);
+  if (!opened.is_open()) return cannot("opened for writing");
+  struct stat info {};
+  if (::fstat(opened.get(), &info) != 0) return cannot("examined");
+  if (!S_ISREG(info.st_mode) || info.st_nlink > 1) {
+    return Status(StatusCode::io_error, fmt::format("{} is no regular file with one name: it is not written to", path));
   }
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  if (file == nullptr) return Status(StatusCode::io_error, fmt::format("{} cannot be opened for writing", path));
+  std::FILE* file = ::fdopen(opened.get(), "a+");
+  if (file == nullptr) return cannot("opened for writing");
+  opened.release();
   std::unique_ptr<SampleBook> book(new SampleBook(file));
-  if (!whole) std::fputc('\n', file);  // a line cut short must not spoil the next one
-  for (const std::string& line : lines) book->read_line(line);
+  std::string line;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+    if (c != '\n') {
+      line += static_cast<char>(c);
+      continue;
+    }
+    book->read_line(line);
+    line.clear();
+  }
+  if (std::ferror(file) != 0) return cannot("read");
+  std::fseek(file, 0, SEEK_END);  // between reading and writing
+  if (line.empty()) return book;
+  book->read_line(line);
+  std::fputc('\n', file);  // a line cut short must not spoil the next one
   return book;
 }
 

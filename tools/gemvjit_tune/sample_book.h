@@ -56,7 +56,7 @@ struct Known {
 class SampleBook {
  public:
   // Reads the file, if it is there, and appends to it from then on. An empty path: in memory only. io_error if it
-  // cannot be read or opened for writing.
+  // cannot be read or opened for writing, and if it is a link, or no regular file, or one with a second name.
   static Result<std::unique_ptr<SampleBook>> open(const std::string& path);
   ~SampleBook();
   SampleBook(const SampleBook&) = delete;

@@ -3,16 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <random>
 
 #include "cache/cache_folders.h"
 #include "cache/layout.h"
 #include "src/base/files.h"
+#include "src/base/folder.h"
 #include "tools/cache_view/cache_refusal.h"
 
 namespace gemvjit::tools {
@@ -30,14 +28,6 @@ std::string nearest_existing(std::string folder) {
   return folder;
 }
 
-// Named as the store names what it is about to publish: should this process die here, a later writer sweeps it. Random,
-// because in containers many processes have the same id.
-std::string probe_name() {
-  std::random_device random;
-  const std::uint64_t number = std::uint64_t{random()} << 32 | random();
-  return fmt::format("{}{}-{:016x}", temporary_file_prefix, ::getpid(), number);
-}
-
 }  // namespace
 
 Status try_cache_folder(const std::string& folder, const std::string& named) {
@@ -53,21 +43,20 @@ Status try_cache_folder(const std::string& folder, const std::string& named) {
     return {StatusCode::cache_not_writable, fmt::format("cache folder {}: {}", folder, trusted.message())};
   }
   const std::string place = nearest_existing(folder);
-  // A permission bit is no answer: root ignores it, and a read-only file system ignores root.
-  int fd = -1;
-  std::string probe;
-  for (int attempt = 0; attempt < 16 && fd < 0; ++attempt) {
-    probe = place + "/" + probe_name();
-    fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+  const auto cannot = [&](const std::string& reason) {
+    return Status(StatusCode::cache_not_writable,
+                  fmt::format("cache folder {}: a file cannot be made in {}: {}", folder, place, reason));
+  };
+  const Result<Folder> opened = Folder::open(place);
+  if (!opened) return cannot(opened.status().message());
+  // A permission bit is no answer: root ignores it, and a read-only file system ignores root. Named as the store names
+  // what it is about to publish: should this process die here, a later writer sweeps it.
+  for (unsigned attempt = 0;; ++attempt) {
+    const std::string probe = temporary_file_name(attempt);
+    const Descriptor file = opened->open_file(probe, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (file.is_open()) return opened->remove(probe);
+    if (attempt == 15 || (errno != EEXIST && errno != EINTR)) return cannot(std::strerror(errno));
   }
-  if (fd < 0) {
-    return {StatusCode::cache_not_writable,
-            fmt::format("cache folder {}: a file cannot be made in {}: {}", folder, place, std::strerror(errno))};
-  }
-  ::close(fd);
-  ::unlink(probe.c_str());
-  return {};
 }
 
 }  // namespace gemvjit::tools

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/base/files.h"
+#include "src/base/folder.h"
 #include "src/catalog/compile_cost.h"
 #include "tools/gemvjit_warmup/kernel_calls.h"
 #include "tools/gemvjit_warmup/worker.h"
@@ -217,12 +218,12 @@ class IsolatedRun {
   static void remove_temporaries(const Kernel& kernel, pid_t pid) {
     const std::size_t slash = kernel.path.rfind('/');
     if (slash == std::string::npos) return;
-    const std::string folder = kernel.path.substr(0, slash);
-    const auto names = list_directory(folder);
+    const auto folder = Folder::open(kernel.path.substr(0, slash));
+    const auto names = folder ? folder->list() : Result<std::vector<std::string>>(folder.status());
     if (!names) return;
     const std::string prefix = fmt::format("{}{}-", temporary_file_prefix, pid);
     for (const std::string& name : *names) {
-      if (name.starts_with(prefix)) (void)remove_file(fmt::format("{}/{}", folder, name));
+      if (name.starts_with(prefix)) (void)folder->remove(name);
     }
   }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/base/blocked_signal.h"
+#include "src/base/process_end.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
 
@@ -61,6 +62,8 @@ class CurlTransport final : public HttpTransport {
  public:
   explicit CurlTransport(RemoteOptions options) : options_(std::move(options)) {}
   ~CurlTransport() override {
+    const LibraryCall call;
+    if (!call.allowed()) return;  // the process is ending, and the connections with it
     for (curl::Handle* handle : idle_) api_->easy_cleanup(handle);
   }
 
@@ -230,6 +233,8 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
 }
 
 Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
+  const LibraryCall call;
+  if (!call.allowed()) return Status(StatusCode::cancelled, "no request is made any more: the process is ending");
   std::call_once(once_, [this] { opened_ = open(); });
   GEMVJIT_TRY(opened_);
   GEMVJIT_TRY_ASSIGN(const HeaderList headers, headers_of(request));
@@ -245,7 +250,8 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     api_->easy_setopt(handle, curl::WRITEFUNCTION, &receive);
     api_->easy_setopt(handle, curl::WRITEDATA, &received);
     api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
-    // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one.
+    // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without
+    // one.
     const BlockedSignal no_sigpipe(SIGPIPE);
     const int code = api_->easy_perform(handle);
     api_->easy_getinfo(handle, curl::info_response_code, &response.status);

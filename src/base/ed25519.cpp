@@ -10,11 +10,13 @@
 
 #include "src/base/ed25519_point.h"
 
+#include "src/base/process_end.h"
+
 namespace gemvjit {
 
 // What is used of libcrypto, as the manual pages of OpenSSL 3 declare it: BIO_s_mem(3), PEM_read_bio_PrivateKey(3),
 // EVP_PKEY_new(3), EVP_PKEY_is_a(3), EVP_DigestSignInit(3), EVP_DigestVerifyInit(3), EVP_DigestInit(3),
-// ERR_set_mark(3). EVP_PKEY, BIO, EVP_MD_CTX and others are opaque there, and void here.
+// OPENSSL_init_crypto(3), ERR_set_mark(3). EVP_PKEY, BIO, EVP_MD_CTX and others are opaque there, and void here.
 using PasswordCallback = int(char* buffer, int size, int writing, void* user);
 
 struct Ed25519::Functions {
@@ -36,6 +38,7 @@ struct Ed25519::Functions {
   X(int, EVP_DigestVerify,                                                                                    \
     (void* context, const unsigned char* signature, std::size_t size, const unsigned char* data,              \
      std::size_t data_size))                                                                                  \
+  X(int, OPENSSL_init_crypto, (std::uint64_t options, const void* settings))                                  \
   X(int, ERR_set_mark, ())                                                                                    \
   X(int, ERR_pop_to_mark, ())
 #define X(result, name, arguments) result(*name) arguments = nullptr;
@@ -52,17 +55,26 @@ constexpr int evp_pkey_ed25519 = 1087;  // EVP_PKEY_ED25519, that is NID_ED25519
 // No passphrase: OpenSSL's own callback would ask on the terminal.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
-// Failures of OpenSSL leave messages in a queue of the thread, which the caller of the library may look at.
+// Failures of OpenSSL leave messages in a queue of the thread, which the caller of the library may look at. Not allowed
+// once the process has ended OpenSSL.
 class QuietErrors {
  public:
-  explicit QuietErrors(const Functions& functions) : functions_(functions) { functions_.ERR_set_mark(); }
-  ~QuietErrors() { functions_.ERR_pop_to_mark(); }
+  explicit QuietErrors(const Functions& functions) : functions_(functions) {
+    if (allowed()) functions_.ERR_set_mark();
+  }
+  ~QuietErrors() {
+    if (allowed()) functions_.ERR_pop_to_mark();
+  }
+  bool allowed() const { return call_.allowed(); }
   QuietErrors(const QuietErrors&) = delete;
   QuietErrors& operator=(const QuietErrors&) = delete;
 
  private:
+  const LibraryCall call_;
   const Functions& functions_;
 };
+
+constexpr const char* process_ends = "OpenSSL is not to be used any more: the process is ending";
 
 using Owned = std::unique_ptr<void, void (*)(void*)>;
 
@@ -116,10 +128,15 @@ class Signer final : public Ed25519Signer {
   Signer(std::shared_ptr<const Functions> functions, Owned key, const Ed25519PublicKey& raw)
       : functions_(std::move(functions)), key_(std::move(key)), public_key_(raw) {}
 
+  ~Signer() override {
+    if (!LibraryCall().allowed()) (void)key_.release();
+  }
+
   const Ed25519PublicKey& public_key() const override { return public_key_; }
 
   Result<Ed25519Signature> sign(const Bytes& message) const override {
     const QuietErrors quiet(*functions_);
+    if (!quiet.allowed()) return Status(StatusCode::cancelled, process_ends);
     const Owned context = new_context(*functions_);
     Ed25519Signature signature{};
     std::size_t size = signature.size();
@@ -155,13 +172,15 @@ Result<std::shared_ptr<const Functions>> load(const std::string& file) {
   }
   GEMVJIT_LIBCRYPTO(X)
 #undef X
+  (void)functions->OPENSSL_init_crypto(0, nullptr);  // now, so that its handler of exit() comes after this library's
+  watch_process_end();
   return std::shared_ptr<const Functions>(std::move(functions));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const Ed25519>> Ed25519::open(const std::string& libcrypto) {
-  static std::mutex mutex;
+  static std::mutex& mutex = *new std::mutex;
   // Outlives every static: keys are freed by functions of the library. Failures are not kept.
   static auto* const opened = new std::map<std::string, std::shared_ptr<const Functions>>;
   const std::lock_guard lock(mutex);
@@ -174,6 +193,7 @@ Result<std::shared_ptr<const Ed25519>> Ed25519::open(const std::string& libcrypt
 
 Result<Ed25519PublicKey> Ed25519::read_public_key(const Bytes& pem) const {
   const QuietErrors quiet(*functions_);
+  if (!quiet.allowed()) return Status(StatusCode::cancelled, process_ends);
   const Owned key = read_pem(*functions_, functions_->PEM_read_bio_PUBKEY, pem);
   if (key == nullptr) return refuse("it is no public key in PEM format (openssl pkey -pubout writes one)");
   Ed25519PublicKey raw{};
@@ -187,6 +207,7 @@ Result<Ed25519PublicKey> Ed25519::read_public_key(const Bytes& pem) const {
 
 Result<std::shared_ptr<const Ed25519Signer>> Ed25519::read_private_key(const Bytes& pem) const {
   const QuietErrors quiet(*functions_);
+  if (!quiet.allowed()) return Status(StatusCode::cancelled, process_ends);
   Owned key = read_pem(*functions_, functions_->PEM_read_bio_PrivateKey, pem);
   if (key == nullptr) {
     return refuse("it is no private key in PEM format without a passphrase (openssl genpkey -algorithm ed25519)");
@@ -199,6 +220,7 @@ Result<std::shared_ptr<const Ed25519Signer>> Ed25519::read_private_key(const Byt
 
 bool Ed25519::verify(const Ed25519PublicKey& key, const Bytes& message, const Ed25519Signature& signature) const {
   const QuietErrors quiet(*functions_);
+  if (!quiet.allowed()) return false;
   const Owned made = owned_key(
       *functions_, functions_->EVP_PKEY_new_raw_public_key(evp_pkey_ed25519, nullptr, key.data(), key.size()));
   const Owned context = new_context(*functions_);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "src/base/blocked_signal.h"
+#include "src/base/process_end.h"
 
 namespace gemvjit {
 namespace {
@@ -51,6 +52,7 @@ class FunctionSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
+    if (process_is_ending()) return;  // what the function needs may be gone
     function_(from_spdlog(message.level), std::string_view(message.payload.data(), message.payload.size()));
   }
   void flush_() override {}

@@ -17,7 +17,7 @@ struct Generation {
 
 // Of several chips one name means all of them; Jetson and Thor modules have names of their own.
 const std::vector<Generation>& generations() {
-  static const std::vector<Generation> all = {
+  static const auto& all = *new std::vector<Generation>{  // threads may ask while the process ends
       {"ampere", {{80, 0}, {86, 0}}},
       {"orin", {{87, 0}}},
       {"ada", {{89, 0}}},

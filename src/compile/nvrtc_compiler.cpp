@@ -5,6 +5,9 @@
 #include <chrono>
 #include <utility>
 
+#include "src/base/process_end.h"
+#include "src/cuda/nvrtc_call.h"
+
 namespace gemvjit {
 namespace {
 
@@ -26,6 +29,12 @@ class Program {
     }
     return api_.nvrtcCreateProgram(&program_, recipe.sources[0].text.c_str(), recipe.sources[0].name.c_str(),
                                    static_cast<int>(names.size()), texts.data(), names.data());
+  }
+  // NVRTC asks now and then whether to go on. Where it cannot be told, exit() waits for the whole compile.
+  void cancel_at_exit() {
+    if (api_.set_flow_callback == nullptr) return;
+    (void)api_.set_flow_callback(
+        program_, [](void*, void*) { return process_is_ending() ? 1 : 0; }, nullptr);
   }
   nvrtcResult compile(const std::vector<std::string>& options) {
     std::vector<const char*> pointers;
@@ -68,12 +77,16 @@ class NvrtcCompiler final : public Compiler {
                     fmt::format("{} ({}) does not compile for {}; it knows {} and their suffixed forms", version(),
                                 api_->path, recipe.key.arch.text(), list_sms()));
     }
+    const cuda::NvrtcCall call;
+    if (!call.allowed()) return ending(recipe);
     const auto start = std::chrono::steady_clock::now();
     Program program(*api_);
     if (const nvrtcResult result = program.create(recipe); result != NVRTC_SUCCESS) {
       return failure(recipe, "nvrtcCreateProgram", result, "");
     }
+    program.cancel_at_exit();
     if (const nvrtcResult result = program.compile(recipe.options); result != NVRTC_SUCCESS) {
+      if (process_is_ending()) return ending(recipe);
       return failure(recipe, "nvrtcCompileProgram", result, program.log());
     }
     Cubin cubin;
@@ -105,6 +118,9 @@ class NvrtcCompiler final : public Compiler {
     std::string text;
     for (const int sm : api_->supported_sms) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", sm);
     return text;
+  }
+  static Status ending(const Recipe& recipe) {
+    return {StatusCode::cancelled, fmt::format("{} is not compiled: the process is ending", recipe.key.text())};
   }
   Status failure(const Recipe& recipe, std::string_view step, nvrtcResult result, const std::string& log) const {
     return {StatusCode::compile_failed,

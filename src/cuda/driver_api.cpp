@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "src/base/process_end.h"
+
 namespace gemvjit::cuda {
 
 namespace {
@@ -74,14 +76,16 @@ Result<std::shared_ptr<const DriverApi>> open_driver(const std::vector<std::stri
       return no_driver(purpose, fmt::format("{}{}: {}{}{}", tried, api->path, status.message(), forked ? "; " : "",
                                             forked ? fork_hint : ""));
     }
+    watch_process_end();
     return std::shared_ptr<const DriverApi>(std::move(api));
   }
   return no_driver(purpose, tried);
 }
 
 Result<std::shared_ptr<const DriverApi>> load_driver(const std::string& purpose) {
-  static std::mutex mutex;
-  static std::shared_ptr<const DriverApi> loaded;
+  // Never destroyed: threads may ask while the process ends.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& loaded = *new std::shared_ptr<const DriverApi>;
   const std::lock_guard lock(mutex);
   if (loaded == nullptr) {
     GEMVJIT_TRY_ASSIGN(loaded, open_driver(libcuda_files_from_environment(), purpose));

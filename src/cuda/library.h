@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/base/files.h"
+#include "src/base/process_end.h"
 #include "src/cuda/driver_api.h"
 
 namespace gemvjit::cuda {
@@ -58,6 +59,7 @@ class CaptureBystander {
   const DriverApi& driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // in between: the thread's own
   bool exchanged_;
+  const LibraryCall call_;  // so that exit() waits for its end
 };
 
 // Makes a context current in this thread for a scope and restores the caller's. status() says whether it is current;

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "src/cuda/kept_signals.h"
+#include "src/cuda/nvrtc_call.h"
 #include "src/cuda/nvrtc_search.h"
 
 namespace gemvjit::cuda {
@@ -29,6 +31,11 @@ struct Probe {
 // Compiles the smallest kernel down to a cubin. The assembler runs, and the front end wants libnvrtc-builtins.
 Probe compile_probe(const NvrtcApi& nvrtc, int sm, char suffix) {
   Probe probe;
+  const NvrtcCall call;
+  if (!call.allowed()) {
+    probe.result = NVRTC_ERROR_INTERNAL_ERROR;
+    return probe;
+  }
   nvrtcProgram program = nullptr;
   const char* source = "extern \"C\" __global__ void probe() {}\n";
   probe.result = nvrtc.nvrtcCreateProgram(&program, source, "probe.cu", 0, nullptr, nullptr);
@@ -127,13 +134,14 @@ Status fill_table(void* handle, NvrtcApi& api) {
   if (api.name == nullptr) return unusable("it lacks " #name);
 #include "src/cuda/nvrtc_symbols.inc"
 #undef X
+  api.set_flow_callback = reinterpret_cast<decltype(api.set_flow_callback)>(dlsym(handle, "nvrtcSetFlowCallback"));
   return Status::ok();
 }
 
 // The table of one file: made and checked once a process, shared by all. A failure is not kept, the file may be mended.
 // Files are told apart by the loader's handle, which is the same for every name of one file. The lock is held.
 Result<std::shared_ptr<const NvrtcApi>> open_nvrtc(const std::string& file) {
-  static std::map<void*, std::shared_ptr<const NvrtcApi>> opened;
+  static auto& opened = *new std::map<void*, std::shared_ptr<const NvrtcApi>>;  // never destroyed: see the lock
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* text = dlerror();
@@ -151,7 +159,10 @@ Result<std::shared_ptr<const NvrtcApi>> open_nvrtc(const std::string& file) {
   api->build = build_of(*api);
   open_builtins_beside(*api);
   GEMVJIT_TRY(read_supported_sms(*api));
-  GEMVJIT_TRY(check_compiles(*api));
+  {
+    const KeptSignals kept(reinterpret_cast<void*>(api->nvrtcVersion));
+    GEMVJIT_TRY(check_compiles(*api));
+  }
   std::shared_ptr<const NvrtcApi> done = std::move(api);
   opened.emplace(handle, done);
   return done;
@@ -176,8 +187,10 @@ bool NvrtcApi::supports(int sm, char suffix) const {
 }
 
 Result<std::shared_ptr<const NvrtcApi>> load_nvrtc(const NvrtcSearch& search, int sm, const std::string& purpose) {
-  static std::mutex mutex;
+  static std::mutex& mutex = *new std::mutex;  // threads may ask while the process ends
   const std::lock_guard lock(mutex);
+  const NvrtcCall call;
+  if (!call.allowed()) return Status(StatusCode::cancelled, "NVRTC is not opened any more: the process is ending");
   std::string tried;
   for (const NvrtcCandidate& candidate : nvrtc_candidates(search)) {
     std::string reason = candidate.problem;

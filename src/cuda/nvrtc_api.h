@@ -19,6 +19,8 @@ struct NvrtcApi {
 #define X(name) decltype(&::name) name = nullptr;
 #include "src/cuda/nvrtc_symbols.inc"
 #undef X
+  // nvrtcSetFlowCallback, which the headers have from 12.8 on; null in a library without it.
+  nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*) = nullptr;
   std::string path;  // of the library file
   int major = 0, minor = 0;
   std::string build;               // "13.0.88" where the file's real name tells it, else ""

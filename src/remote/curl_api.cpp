@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "src/base/process_end.h"
 #include "src/remote/remote_options.h"
 
 namespace gemvjit::curl {
@@ -59,6 +60,7 @@ Result<std::shared_ptr<const Api>> open(const std::string& file) {
   if (const int code = api->global_init(global_default); code != 0) {
     return Status(StatusCode::unsupported, fmt::format("{} cannot be initialized: {}", file, api->easy_strerror(code)));
   }
+  watch_process_end();
   api->version = api->version_text();
   if (number_of(api->version) < oldest_version) {
     return Status(StatusCode::unsupported, fmt::format("{} is {}; 7.75 or later is needed", file, api->version));

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "src/base/blocked_signal.h"
+#include "src/base/process_end.h"
 #include "src/base/secret_file.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
@@ -104,6 +105,8 @@ class CurlTransport final : public HttpTransport {
   explicit CurlTransport(RemoteOptions options)
       : options_(std::move(options)), origin_(origin_of(remote_base_url(options_))) {}
   ~CurlTransport() override {
+    const LibraryCall call;
+    if (!call.allowed()) return;  // the process is ending, and the connections with it
     for (const auto& handles : {idle_, idle_elsewhere_}) {
       for (curl::Handle* handle : handles) api_->easy_cleanup(handle);
     }
@@ -350,6 +353,8 @@ CurlTransport::Answer CurlTransport::ask_patiently(const HttpRequest& request, c
 }
 
 Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
+  const LibraryCall call;
+  if (!call.allowed()) return Status(StatusCode::cancelled, "no request is made any more: the process is ending");
   std::call_once(once_, [this] { opened_ = open(); });
   GEMVJIT_TRY(opened_);
   GEMVJIT_TRY_ASSIGN(const HeaderList headers, headers_of(request));

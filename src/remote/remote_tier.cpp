@@ -4,19 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <new>
 #include <set>
 #include <system_error>
 
+#include "src/base/process_end.h"
 #include "src/remote/parallel_each.h"
 
 namespace gemvjit {
 namespace {
 
-// The tiers of this process that have something to send, for the handler of exit(): a thread that sends must not run
-// on while the libraries that it uses end. A child of fork() begins with none: its parent's may be locked for ever.
+// The tiers of this process that have something to send, for the handler of exit(). A child of fork() begins with none:
+// its parent's may be locked for ever.
 struct Senders {
   std::uint32_t generation;
   std::mutex mutex;
@@ -26,6 +26,7 @@ std::atomic<Senders*> senders_of_process{nullptr};
 
 constexpr std::chrono::milliseconds most_at_exit{default_flush_ms};  // for all contexts of the process
 
+// Run by exit() before libcurl may not be called any more. Joins no thread: one may be within a request.
 void finish_all() {
   Senders* const senders = senders_of_process.load(std::memory_order_acquire);
   if (senders == nullptr || forked_since(senders->generation)) return;
@@ -33,12 +34,12 @@ void finish_all() {
   const auto end = std::chrono::steady_clock::now() + most_at_exit;
   for (RemoteTier* tier : senders->tiers) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    tier->finish(std::max(0, static_cast<int>(left.count())));
+    tier->stop_after(std::max(0, static_cast<int>(left.count())));
   }
 }
 
 Senders& senders() {
-  static const bool registered = std::atexit(finish_all) == 0;
+  static const bool registered = run_at_exit(finish_all);
   (void)registered;
   const std::uint32_t generation = watch_forks();
   Senders* seen = senders_of_process.load(std::memory_order_acquire);
@@ -56,7 +57,8 @@ RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, L
     : remote_(std::move(remote)), local_(local), log_(std::move(log)) {}
 
 RemoteTier::~RemoteTier() {
-  finish(remote_->options().flush_ms);
+  stop_after(remote_->options().flush_ms);
+  if (sender_.joinable()) sender_.join();  // at most until its request has ended
   // What is left of a parent's is not looked at: its mutex may be locked for ever, and this tier is not in it.
   Senders* const all = senders_of_process.load(std::memory_order_acquire);
   if (all != nullptr && !forked_since(all->generation)) {
@@ -65,16 +67,13 @@ RemoteTier::~RemoteTier() {
   }
 }
 
-void RemoteTier::finish(int milliseconds) {
+void RemoteTier::stop_after(int milliseconds) {
   (void)flush(std::min(milliseconds, remote_->options().flush_ms));
-  std::thread sender;
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
-    sender.swap(sender_);
   }
   changed_.notify_all();
-  if (sender.joinable()) sender.join();  // at most until its request has ended
 }
 
 std::vector<EntryId> RemoteTier::missing(const std::vector<EntryId>& ids) const {

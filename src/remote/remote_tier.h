@@ -49,9 +49,9 @@ class RemoteTier {
 
   RemoteStats stats() const { return remote_->remote_stats(); }
   RemoteStore& store() const { return *remote_; }
-  // flush(), within that time and RemoteOptions::flush_ms, and the end of the sending thread: where the process ends
-  // without ending its contexts.
-  void finish(int milliseconds);
+  // flush(), within that time and RemoteOptions::flush_ms; then nothing more is begun. Where the process ends without
+  // ending its contexts.
+  void stop_after(int milliseconds);
   bool is_parents() const { return forked_since(generation_); }
 
   static constexpr std::size_t most_jobs = 64;

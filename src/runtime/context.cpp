@@ -6,6 +6,7 @@
 #include "cache/layered_store.h"
 #include "cache/signed_store.h"
 #include "cache/size_limit.h"
+#include "src/base/process_end.h"
 #include "src/catalog/arch.h"
 #include "src/remote/curl_transport.h"
 
@@ -65,6 +66,7 @@ Dependencies default_dependencies() {
 }
 
 Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Dependencies dependencies) {
+  watch_process_end();
   Result<TuningTables> tables = TuningTables::load(options.tuning_dir);
   if (!tables) {
     return Status(tables.status().code(), fmt::format("option tuning_dir (GEMVJIT_TUNING_DIR) \"{}\": {}",

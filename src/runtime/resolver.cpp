@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "src/base/process_end.h"
 #include "src/base/process_fork.h"
 #include "src/launch/launcher.h"
 #include "src/runtime/single_flight.h"
@@ -139,7 +140,8 @@ Result<Delivered> Resolver::build(std::span<const KernelKey> candidates, const R
   }
 
   Turn turn;
-  if (parts_.locks != nullptr) turn = parts_.locks->acquire(recipe.id(), [this] { return parts_.sealed->load(); });
+  if (parts_.locks != nullptr)
+    turn = parts_.locks->acquire(recipe.id(), [this] { return parts_.sealed->load() || process_is_ending(); });
   if (turn.waited) parts_.counters->build_waits.fetch_add(1, std::memory_order_relaxed);
   if (turn.kind == Turn::Kind::stale) parts_.counters->build_stale_waits.fetch_add(1, std::memory_order_relaxed);
   // Another compiler may do what that one could not.

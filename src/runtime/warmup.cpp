@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/process_end.h"
 #include "src/catalog/compile_cost.h"
 #include "src/runtime/capturing.h"
 #include "src/runtime/remote_warmup.h"
@@ -21,6 +22,7 @@ namespace gemvjit {
 namespace {
 
 bool is_cancelled(const WarmupOptions& options) {
+  if (process_is_ending()) return true;
   return options.cancel != nullptr && __atomic_load_n(options.cancel, __ATOMIC_RELAXED) != 0;
 }
 
@@ -172,7 +174,7 @@ class WarmupRun {
     const std::lock_guard lock(report_mutex_);
     report.done = ++done_;
     report.total = order_.size();
-    if (!options_.on_kernel || callback_threw_.load()) return;
+    if (!options_.on_kernel || callback_threw_.load() || process_is_ending()) return;
     try {
       if (!options_.on_kernel(report)) cancelled_.store(true);
     } catch (...) {  // it must not end the thread that it happens to run in, nor be called again

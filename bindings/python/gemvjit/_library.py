@@ -13,6 +13,7 @@ BUILD_FOLDERS = ("release", "dev", "ci", "quickstart")  # of cmake's presets
 
 _lock = threading.Lock()
 _loaded = None
+_said = threading.local()
 
 
 def forget_lock():
@@ -72,12 +73,23 @@ def load():
 def check(status):
     """Raises the exception of a status that is not OK."""
     if status:
-        raise error_of(status, last_error())
+        message = thread_error()
+        keep_error(message)
+        raise error_of(status, message)
+
+
+def thread_error():
+    """gemvjit_last_error() of the calling thread, which is not always the one that a call was made for."""
+    return load().gemvjit_last_error().decode(errors="replace")
+
+
+def keep_error(message):
+    _said.text = message
 
 
 def last_error():
-    """What the calling thread's last failed call of the library said; "" before any failure."""
-    return load().gemvjit_last_error().decode(errors="replace")
+    """What the calling thread's last failed call of this package said; "" before any failure."""
+    return getattr(_said, "text", "")
 
 
 def version():

@@ -6,7 +6,7 @@ target, or a warmup that only fills the cache; no GPU is needed), and `allow_unt
 import ctypes
 from typing import NamedTuple
 
-from . import _abi, _devices, _library
+from . import _abi, _devices, _interruptible, _library
 from ._abi import Family, Outcome, Status
 from ._errors import error_of, int64, invalid
 
@@ -82,6 +82,7 @@ def ready(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, se
     status = _library.load().gemvjit_ready(_devices.context_of(device, None), (_abi.Problem * len(wanted))(*wanted),
                                            len(wanted), None)
     if status == Status.NOT_READY:
+        _library.keep_error(_library.thread_error())
         return False
     _library.check(status)
     return True
@@ -91,7 +92,8 @@ def warmup(n, k, silu_mul=False, pdl=True, bf16=False, *, allow_untuned=False, s
            arch=None):
     """Makes the layer's kernels ready: its GEMV for every nt that was measured (with allow_untuned for every nt; with
     segments also for nvfp4_gemv_segments), and for NVFP4 dequantize_rows. May compile, for seconds. Returns the Kernels.
-    Raises Untuned if nothing was measured for the shape; dequantize_rows is ready even so."""
+    Raises Untuned if nothing was measured for the shape; dequantize_rows is ready even so. Ctrl-C is KeyboardInterrupt,
+    at once; kernels that are being compiled are finished and kept."""
     wanted = _wanted(n, k, silu_mul, pdl, bf16, allow_untuned, segments, arch)
     return warm(wanted, _devices.context_of(device, arch), compile_only=arch is not None and device is None)
 
@@ -122,12 +124,20 @@ def warm(wanted, handle, compile_only=False):
 
     if not wanted:
         return kernels
+    cancel = ctypes.c_int32()
     options = _abi.WarmupOptions()
     options.struct_size = ctypes.sizeof(options)
     options.on_kernel = _abi.KernelCallback(on_kernel)
     options.level = _abi.WarmupLevel.LEVEL_COMPILED if compile_only else _abi.WarmupLevel.LEVEL_RESOLVED
-    library = _library.load()
-    status = library.gemvjit_warmup(handle, (_abi.Problem * len(wanted))(*wanted), len(wanted), ctypes.byref(options))
-    if status != Status.OK:
-        raise error_of(status, _library.last_error())
+    options.cancel = ctypes.pointer(cancel)
+    library, problems = _library.load(), (_abi.Problem * len(wanted))(*wanted)
+
+    def run():
+        status = library.gemvjit_warmup(handle, problems, len(problems), ctypes.byref(options))
+        return status, _library.thread_error() if status else ""
+
+    status, message = _interruptible.call(run, cancel, uses_cuda=not compile_only)
+    if status:
+        _library.keep_error(message)
+        raise error_of(status, message)
     return kernels

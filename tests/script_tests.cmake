@@ -39,7 +39,7 @@ if(GEMVJIT_BUILD_TOOLS)
   gemvjit_script_cases(remote remote/remote_servers_test.py Nginx S3 Hosts)
   gemvjit_script_cases(remote remote/remote_faults_test.py Faults Uploads Slow Secrets)
   # A second user at the cache and the folders of outputs: as root, else skipped. A race takes GEMVJIT_TEST_RACE_SECONDS, 5
-  # here, so that all of them are a quarter of a minute; and a minute by ctest -C exhaustive.
+  # here, so that all four are a third of a minute; and more than a minute by ctest -C exhaustive.
   foreach(program attacker naive)
     add_executable(trust_${program} trust/${program}.cpp)
     gemvjit_compile_options(trust_${program})

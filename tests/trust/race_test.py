@@ -35,7 +35,7 @@ BIN, ATTACKER, NAIVE = (Path(argument).resolve() for argument in sys.argv[1:4])
 SECONDS = float(os.environ.get("GEMVJIT_TEST_RACE_SECONDS", "5"))
 SHAPES = ("64x64", "128x64", "64x128", "128x128")  # of the smallest kernels, which compile in 0.2 s
 ARCH = "sm_90a"
-HANGS_AFTER = 20
+HANGS_AFTER = 60  # seconds: far more than a run takes on a busy machine
 
 
 def skip(reason):
@@ -64,7 +64,7 @@ class World(unittest.TestCase):
         cls.victim, cls.attacker, cls.group = random.sample(range(100_000, 200_000), 3)  # no account has them
         cls.template = cls.folder / "template"
         made = run([BIN / "gemvjit-warmup", "--arch", ARCH, "-q", "-j", "1", "--cache-dir", cls.template,
-                    *(part for shape in SHAPES for part in ("--shape", shape + ":bf16"))], settings())
+                    *(part for shape in SHAPES for part in ("--shape", shape + ":bf16"))], settings(), timeout=240)
         if made.returncode == 5:
             skip(f"no kernels can be made here: {made.stderr.decode()}")
         assert made.returncode == 0, made.stderr.decode()
@@ -236,8 +236,8 @@ class Shared(World):
         self.make_cache(cache, self.victim, self.group, "shared")
         self.make_canaries(self.victim, self.victim)
         with FaultServer() as server:
-            environment = settings(GEMVJIT_CACHE_TRUST="shared", GEMVJIT_CACHE_MAX_BYTES="1048576", GEMVJIT_CACHE_DIR=str(cache),
-                                   GEMVJIT_REMOTE=server.url, GEMVJIT_REMOTE_WRITE="1")
+            environment = settings(GEMVJIT_CACHE_TRUST="shared", GEMVJIT_CACHE_MAX_BYTES="1048576",
+                                   GEMVJIT_CACHE_DIR=str(cache), GEMVJIT_REMOTE=server.url, GEMVJIT_REMOTE_WRITE="1")
             verbs = self.verbs_of_a_cache(cache, environment, self.victim, self.group, self.privates)
             tool = [BIN / "gemvjit-cache", "--cache-dir", cache]
             for verb in ("push", "pull"):

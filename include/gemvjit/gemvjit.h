@@ -26,6 +26,21 @@
  *              FORKED, and gemvjit_destroy frees memory alone. The driver does not work in a child forked after CUDA
  *              was started; a context without a device (NONE), made there, does, if no thread of the parent was warming
  *              up at the time: NVRTC's own locks would be held for ever.
+ *   The end    exit() and a return from main() may come at any time, from any thread, a callback included, with contexts
+ *              still there. Compiles under way are cancelled, what a remote cache is owed is sent (30 s at most), and
+ *              calls into NVRTC, libcurl, OpenSSL or the driver are waited for (10 s at most) before their destructors
+ *              run. If one then still runs, stdout and stderr are flushed and the process leaves by _exit() with its
+ *              status: handlers of exit() that were registered before the first context are not run. From the begin of
+ *              exit() on nothing is compiled (CANCELLED) and no callback is called; all else, gemvjit_destroy included,
+ *              may be called to the last. A launch beside exit() is the driver's to allow. _exit(), quick_exit() and
+ *              exec wait for nothing and lose uploads.
+ *   dlclose()  The library, or the plugin that the static one was linked into, stays loaded for good once a context was
+ *              made: dlclose() returns at once, and uploads go on.
+ *   Signals    The library handles none, changes no disposition or mask of the host's, and goes on where one interrupts
+ *              it. A warmup is stopped by its cancel flag, which a handler may set, or by its callback. SIGPIPE and
+ *              SIGXFSZ of its own writes are kept from the host: they are failed writes. NVRTC's first compile in a
+ *              process takes SIGINT and SIGTERM for itself; the library puts the host's actions back within about a
+ *              tenth of a millisecond.
  *   CUDA       No CUDA header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default
  *              stream. libcuda and libnvrtc are opened on first use; a missing one is an ordinary error.
  */
@@ -270,7 +285,8 @@ typedef struct gemvjit_kernel_info {
 /* Called once for each distinct kernel that was asked for, from the threads that build, never from two at once; of one
  * whose cluster the device cannot run the info is that of the kernel in its place. Return 0 to go on; any other value
  * cancels: running compiles finish and are kept, nothing new starts. Must not call gemvjit_warmup or gemvjit_destroy on
- * the context, nor throw (an exception cancels, and is INTERNAL_ERROR). */
+ * the context, nor throw (an exception cancels, and is INTERNAL_ERROR): a binding whose callback can raise, as Python's
+ * does for a signal, has to keep the exception, return non-zero, and raise it after the call. */
 typedef int (*gemvjit_kernel_callback)(void* user, const gemvjit_kernel_info* kernel);
 
 /* How far a warmup goes. */
@@ -310,7 +326,7 @@ GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvji
                                           const gemvjit_warmup_options* options);
 
 /* Wait until what warmups gave to the remote cache (option remote_write) is sent, as happens in the background and, at
- * most 30 s long, at gemvjit_destroy and exit(). IO_ERROR if some could not be sent; CANCELLED if not done in time. */
+ * most 30 s long, at gemvjit_destroy and exit() (see "The end" above). IO_ERROR if some could not be sent; CANCELLED if not done in time. */
 GEMVJIT_API gemvjit_status gemvjit_flush(gemvjit_context* context, int32_t timeout_ms);
 
 /* Whether launches of the problems, in the CUDA context that is current (none: the device's primary context), would

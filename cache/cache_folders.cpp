@@ -55,7 +55,7 @@ Result<Folder> open_cache_subfolder(const Folder& parent, const std::string& nam
 
 Result<Folder> open_cache_folder(const std::string& root, const std::string& folder, const EntryGuard* guard) {
   const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
-  GEMVJIT_TRY_ASSIGN(Folder at, Folder::open(std::string(without_end_slashes(root))));
+  GEMVJIT_TRY_ASSIGN(Folder at, Folder::open_checked(std::string(without_end_slashes(root))));
   GEMVJIT_TRY(used.check_folder(at));
   return descend(std::move(at), root, folder, [&](const Folder& parent, const std::string& name) {
     return open_cache_subfolder(parent, name, used);
@@ -70,7 +70,7 @@ Result<Folder> make_cache_folder(const std::string& root, const std::string& fol
   GEMVJIT_TRY_ASSIGN(Folder at, Folder::make(split.folder, 0700));
   if (!split.name.empty()) {
     // A root that is there may be a link: root_safety.h has looked at where it leads.
-    Result<Folder> opened = at.open_folder_through_link(split.name);
+    Result<Folder> opened = Folder::open_checked(at.path_of(split.name));
     if (opened.status().code() == StatusCode::not_found) opened = at.make_folder(split.name, mode);
     GEMVJIT_TRY_ASSIGN(at, std::move(opened));
   }

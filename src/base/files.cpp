@@ -29,7 +29,7 @@ std::string_view kind_of(mode_t mode) {
 }
 
 Result<Bytes> read_open_file(const Descriptor& file, int error, const std::string& path, std::size_t limit,
-                             const Folder::FileCheck& check) {
+                             const FileCheck& check) {
   limit = std::min<std::size_t>(limit, PTRDIFF_MAX);  // so that limit + 1 is a number
   if (!file.is_open()) {
     if (error == ENOENT) return Status(StatusCode::not_found, fmt::format("there is no file {}", path));
@@ -72,9 +72,9 @@ Result<Bytes> read_open_file(const Descriptor& file, int error, const std::strin
 
 }  // namespace
 
-Result<Bytes> read_file(const std::string& path, std::size_t limit) {
+Result<Bytes> read_file(const std::string& path, std::size_t limit, const FileCheck& check) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  return read_open_file(file, errno, path, limit, nullptr);
+  return read_open_file(file, errno, path, limit, check);
 }
 
 Result<Bytes> Folder::read_file(const std::string& name, std::size_t limit, const FileCheck& check) const {

@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/base/status.h"
+
+struct stat;
 
 namespace gemvjit {
 
@@ -18,7 +21,9 @@ using Bytes = std::vector<std::uint8_t>;
 // The whole content of a regular file of at most `limit` bytes, through one descriptor (opened without following a
 // final symbolic link, without blocking on a FIFO). not_found if there is no such file, io_error for all else, a file
 // that ended before its own size included.
-Result<Bytes> read_file(const std::string& path, std::size_t limit);
+// With a check, only if it takes the open file (what fstat says of it), before a byte is read; else its failure.
+using FileCheck = std::function<Status(int descriptor, const struct stat& info)>;
+Result<Bytes> read_file(const std::string& path, std::size_t limit, const FileCheck& check = nullptr);
 
 // Make `directory` and its missing parents, as Folder::make does (folder.h).
 Status make_directories(const std::string& directory, mode_t mode = 0700);

@@ -54,13 +54,18 @@ Result<Folder> Folder::open(const std::string& path) {
   return io_failure("open directory", path, errno);
 }
 
-// Walks the path part by part, links included, so that each step is taken where the last one was checked.
+Result<Folder> Folder::open_checked(const std::string& path) { return walk(path, std::nullopt); }
+
 Result<Folder> Folder::make(const std::string& path, mode_t mode) {
-  constexpr int most_links = 40;  // as the kernel follows
   if (path.empty()) return Status(StatusCode::io_error, "cannot make a directory of the empty name");
-  const auto cannot = [&](const std::string& reason) {
-    return Status(StatusCode::io_error, fmt::format("cannot make directory {}: {}", path, reason));
-  };
+  Result<Folder> folder = walk(path, mode);
+  if (folder) return folder;
+  return Status(StatusCode::io_error, fmt::format("cannot make directory {}: {}", path, folder.status().message()));
+}
+
+// Part by part, links included, so that each step is taken where the last one was examined.
+Result<Folder> Folder::walk(const std::string& path, std::optional<mode_t> mode) {
+  constexpr int most_links = 40;  // as the kernel follows
   std::vector<std::string> left;  // the next part last
   const auto add_parts = [&left](std::string_view text) {
     for (std::size_t end = text.size(); end != 0;) {
@@ -71,36 +76,44 @@ Result<Folder> Folder::make(const std::string& path, mode_t mode) {
     }
   };
   add_parts(path);
-  Result<Folder> folder = open(path.front() == '/' ? "/" : ".");
+  Result<Folder> at = open(path.starts_with('/') ? "/" : ".");
   std::size_t after_link = SIZE_MAX;  // so many parts are left behind those that a link brought
-  for (int links = 0; folder && !left.empty();) {
+  for (int links = 0; at && !left.empty();) {
     const std::string part = left.back();
     left.pop_back();
-    const bool must_exist = left.size() >= after_link;
+    const bool is_of_link = left.size() >= after_link;
+    if (!is_of_link) after_link = SIZE_MAX;
     if (part == "..") {
-      folder = folder->open_name(part, 0);
+      at = at->open_name(part, 0);
       continue;
     }
-    const Descriptor link(folder->open_file(part, O_PATH));
+    Descriptor found = at->open_file(part, O_PATH);
+    if (!found.is_open()) {
+      // Where a link leads must be there: a folder is not made at another place than the one that was named.
+      const bool is_made = errno == ENOENT && mode && !is_of_link;
+      at = is_made ? at->make_folder(part, *mode) : at->open_folder(part);
+      continue;
+    }
     struct stat info {};
-    if (link.is_open() && ::fstat(link.get(), &info) == 0 && S_ISLNK(info.st_mode)) {
-      if (info.st_uid != ::geteuid() && info.st_uid != 0) {
-        return cannot(fmt::format("{} is a link of user {}", folder->path_of(part), info.st_uid));
-      }
-      std::array<char, PATH_MAX> target{};
-      const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
-      if (size <= 0 || ++links > most_links) return cannot(folder->path_of(part) + " cannot be followed");
-      if (target.front() == '/') folder = open("/");
-      if (!must_exist) after_link = left.size();
-      add_parts(std::string_view(target.data(), static_cast<std::size_t>(size)));
+    if (::fstat(found.get(), &info) != 0) return io_failure("examine", at->path_of(part), errno);
+    if (!S_ISLNK(info.st_mode)) {
+      at = S_ISDIR(info.st_mode) ? Folder(std::move(found), at->path_of(part)) : at->open_folder(part);
       continue;
     }
-    if (!must_exist) after_link = SIZE_MAX;
-    folder = must_exist ? folder->open_folder(part) : folder->make_folder(part, mode);
+    if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+      return Status(StatusCode::io_error, fmt::format("{} is a link of user {}", at->path_of(part), info.st_uid));
+    }
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = ::readlinkat(found.get(), "", target.data(), target.size());
+    if (size <= 0 || ++links > most_links) {
+      return Status(StatusCode::io_error, at->path_of(part) + " is a link that cannot be followed");
+    }
+    if (target.front() == '/') at = open("/");
+    if (!is_of_link) after_link = left.size();
+    add_parts(std::string_view(target.data(), static_cast<std::size_t>(size)));
   }
-  if (!folder) return cannot(folder.status().message());
-  folder->path_ = path;
-  return folder;
+  if (at) at->path_ = path;
+  return at;
 }
 
 Result<Folder> Folder::open_name(const std::string& name, int flags) const {

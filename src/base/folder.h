@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +24,9 @@ class Folder {
   // By a path whose way the caller has examined, or that a person named: links on it are followed. Needs no permission
   // but to search the folders. not_found if there is nothing.
   static Result<Folder> open(const std::string& path);
-  // The same, and what is missing is made (make_folder), with `mode` for each. A link is followed only if it is this
-  // user's or root's.
+  // The same, but a link is followed only if it is this user's or root's.
+  static Result<Folder> open_checked(const std::string& path);
+  // The same as open_checked, and what is missing is made (make_folder), with `mode` for each.
   static Result<Folder> make(const std::string& path, mode_t mode);
 
   // The folder of that name in this one. not_found if there is none; io_error if it is a link or no folder.
@@ -44,7 +45,6 @@ class Folder {
   // As ::openat with O_NOFOLLOW and O_CLOEXEC; an errno where it fails.
   Descriptor open_file(const std::string& name, int flags, mode_t mode = 0) const;
   // The whole content of a regular file of at most `limit` bytes, if `check`, where there is one, takes the open file.
-  using FileCheck = std::function<Status(int descriptor, const struct stat& info)>;
   Result<Bytes> read_file(const std::string& name, std::size_t limit, const FileCheck& check = nullptr) const;
   // files.h says what publishing is.
   Result<Published> publish(const std::string& name, const void* data, std::size_t size,
@@ -63,6 +63,7 @@ class Folder {
 
  private:
   Folder(Descriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  static Result<Folder> walk(const std::string& path, std::optional<mode_t> mode);
   Result<Folder> open_name(const std::string& name, int flags) const;
   Status make_private(const std::string& name) const;
   Status make_for_others(const std::string& name, mode_t mode) const;

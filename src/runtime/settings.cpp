@@ -25,8 +25,8 @@ std::string set_text(const EnvironmentReader& environment, const char* variable)
   return environment(variable).value_or("");
 }
 
-Status check_owner(const std::string& path, const struct stat& info, bool of_root) {
-  const std::string danger = who_else_may_write(path, info, {.user = of_root ? 0 : ::geteuid()});
+Status check_owner(const std::string& path, int descriptor, const struct stat& info, bool of_root) {
+  const std::string danger = who_else_may_write(descriptor, info, {.user = of_root ? 0 : ::geteuid()});
   if (danger.empty()) return Status::ok();
   return {StatusCode::invalid_argument, fmt::format("{} is not taken as configuration: {}", path, danger)};
 }
@@ -96,8 +96,8 @@ Status Settings::add_file(const std::string& path, bool must_exist, bool of_root
   if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return {StatusCode::invalid_argument, fmt::format("the configuration {} is no regular file", path)};
   }
-  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, size_limit, [&](const struct stat& opened) {
-                       return check_owner(file, opened, of_root);
+  GEMVJIT_TRY_ASSIGN(const Bytes bytes, read_file(file, size_limit, [&](int descriptor, const struct stat& opened) {
+                       return check_owner(file, descriptor, opened, of_root);
                      }));
   GEMVJIT_TRY_ASSIGN(const nlohmann::json object, parse(path, bytes));
   std::map<std::string, std::string> found;

@@ -118,6 +118,8 @@ TEST(Folder, MakeFollowsLinksOfThisUserAndRootOnly) {
   EXPECT_TRUE(Folder::make(dir.path("relative/a/../b"), 0700).is_ok()) << "a is made on the way";
   EXPECT_TRUE(Folder::make(dir.path("absolute/c/d/"), 0700));
   EXPECT_THAT(*open(dir.path("far/away")).list(), ElementsAre("a", "b", "c"));
+  EXPECT_TRUE(Folder::open_checked(dir.path("absolute/c")));
+  EXPECT_EQ(Folder::open_checked(dir.path("absolute/none")).status().code(), StatusCode::not_found);
   std::filesystem::create_directory_symlink("loop", dir.path("loop"));
   EXPECT_THAT(Folder::make(dir.path("loop/a"), 0700).status().message(), HasSubstr("cannot be followed"));
   std::filesystem::create_directory_symlink("far/nowhere", dir.path("dangling"));
@@ -129,6 +131,8 @@ TEST(Folder, MakeFollowsLinksOfThisUserAndRootOnly) {
   ASSERT_EQ(::lchown(dir.path("strange").c_str(), kStranger, kStranger), 0);
   EXPECT_THAT(Folder::make(dir.path("strange/a"), 0700).status().message(),
               HasSubstr(dir.path("strange") + " is a link of user 61234"));
+  EXPECT_FALSE(Folder::open_checked(dir.path("strange")));
+  EXPECT_TRUE(Folder::open(dir.path("strange"))) << "where the caller has looked, or a person has said so";
   EXPECT_THAT(*open(dir.path("canary")).list(), IsEmpty());
 }
 

@@ -159,26 +159,44 @@ void add_already_loaded(CandidateList& list) {
 
 // Whether only those may write to a folder who are trusted already: root, this user, and the owner of the library's own
 // folder, whose code is running.
-bool is_private(const std::string& path, const struct stat& folder, uid_t library_owner) {
-  const auto trusts = [&](uid_t user) { return who_else_may_write(path, folder, {.user = user}).empty(); };
+bool is_private(const std::string& path, uid_t library_owner) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return false;
+  const auto trusts = [&](uid_t user) { return who_else_may_write(path, info, {.user = user}).empty(); };
   return trusts(geteuid()) || trusts(library_owner);
+}
+
+// The first that is not private of a file and the folders between it and `top`; "" if all are.
+std::string exposed_below(const std::string& top, const std::string& file, uid_t library_owner) {
+  for (std::string path = file; path.size() > top.size(); path = parent_of(path)) {
+    if (!is_private(path, library_owner)) return path;
+  }
+  return {};
 }
 
 // The library in site-packages/<engine>/lib, in an environment's lib, or in a build folder whose dependencies were
 // fetched into deps/cuda. A folder that others may write to (such as /tmp) is none to load code from, nor to look
-// above.
+// above; nor is a library below it that others could have written.
 void add_beside_library(const std::string& library_directory, CandidateList& list) {
   const std::string origin = "beside the library";
   std::string directory = library_directory;
   struct stat own {};
   if (stat(directory.c_str(), &own) != 0) return;
   for (int i = 0; i <= parents_beside_library && !directory.empty() && directory != "/"; ++i) {
-    struct stat info {};
-    if (stat(directory.c_str(), &info) != 0 || !is_private(directory, info, own.st_uid)) return;
-    list.add_wheels(directory, origin);
-    list.add_wheels(directory + "/deps/cuda", origin);
-    list.add_wheels(directory + "/build/deps/cuda", origin);
-    if (i == 1) list.add_environment(directory, origin);
+    if (!is_private(directory, own.st_uid)) return;
+    CandidateList found;
+    found.add_wheels(directory, origin);
+    found.add_wheels(directory + "/deps/cuda", origin);
+    found.add_wheels(directory + "/build/deps/cuda", origin);
+    if (i == 1) found.add_environment(directory, origin);
+    for (const NvrtcCandidate& candidate : found.take()) {
+      const std::string exposed = exposed_below(directory, candidate.file, own.st_uid);
+      if (exposed.empty()) {
+        list.add_file(candidate.file, origin);
+      } else {
+        list.add_problem(candidate.file, origin, exposed + " may be written by others");
+      }
+    }
     directory = parent_of(directory);
   }
 }

@@ -119,6 +119,27 @@ TEST(NvrtcSearch, NothingBesideTheLibraryIsTakenFromAFolderThatAnyoneMayWriteTo)
   EXPECT_THAT(files(own_candidates(search)), IsEmpty());
 }
 
+TEST(NvrtcSearch, AnNvrtcBesideTheLibraryThatAnyoneCouldHaveWrittenIsNotOpened) {
+  const TempDir dir;
+  NvrtcSearch search = search_nowhere();
+  search.library_directory = dir.path("app");
+  const std::string wheel = touch(dir, "app/nvidia/cu13/lib/libnvrtc.so.13");
+  const auto problem = [&] {
+    const auto candidates = own_candidates(search);
+    EXPECT_THAT(files(candidates), ElementsAre(wheel));
+    return candidates.empty() ? "" : candidates.front().problem;
+  };
+  EXPECT_EQ(problem(), "");
+  for (const char* part :
+       {"app/nvidia", "app/nvidia/cu13", "app/nvidia/cu13/lib", "app/nvidia/cu13/lib/libnvrtc.so.13"}) {
+    const std::string path = dir.path(part);
+    ASSERT_EQ(chmod(path.c_str(), 0777), 0);
+    EXPECT_EQ(problem(), path + " may be written by others");
+    ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  }
+  EXPECT_EQ(problem(), "");
+}
+
 TEST(NvrtcSearch, NothingBesideTheLibraryIsTakenFromAStrangersFolder) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to somebody else";
   const TempDir dir;

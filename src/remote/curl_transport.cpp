@@ -18,6 +18,7 @@
 #include "src/base/process_end.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
+#include "src/remote/curl_connection.h"
 
 namespace gemvjit {
 namespace {
@@ -63,8 +64,8 @@ class CurlTransport final : public HttpTransport {
   explicit CurlTransport(RemoteOptions options) : options_(std::move(options)) {}
   ~CurlTransport() override {
     const LibraryCall call;
-    if (!call.allowed()) return;  // the process is ending, and the connections with it
-    for (curl::Handle* handle : idle_) api_->easy_cleanup(handle);
+    if (call.allowed()) return;
+    for (auto& connection : idle_) (void)connection.release();  // the process is ending, and they with it
   }
 
   Result<HttpResponse> send(const HttpRequest& request) override;
@@ -73,8 +74,8 @@ class CurlTransport final : public HttpTransport {
   Status open();
   Status read_token();
   Status check_keys() const;
-  curl::Handle* take();
-  void give_back(curl::Handle* handle);
+  std::unique_ptr<curl::Connection> take();
+  void give_back(std::unique_ptr<curl::Connection> connection);
   Status set_up(curl::Handle* handle, const HttpRequest& request, curl::List* headers) const;
   Status set_identity(curl::Handle* handle) const;
   Result<HeaderList> headers_of(const HttpRequest& request) const;
@@ -85,7 +86,7 @@ class CurlTransport final : public HttpTransport {
   std::shared_ptr<const curl::Api> api_;  // null if it could not be opened
   std::string token_;
   std::mutex mutex_;  // guards idle_
-  std::vector<curl::Handle*> idle_;
+  std::vector<std::unique_ptr<curl::Connection>> idle_;
 };
 
 Status CurlTransport::read_token() {
@@ -128,25 +129,24 @@ Status CurlTransport::open() {
   return Status::ok();
 }
 
-curl::Handle* CurlTransport::take() {
+std::unique_ptr<curl::Connection> CurlTransport::take() {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      curl::Handle* const handle = idle_.back();  // the last one used: its connection is the likeliest to be there
+      auto connection = std::move(idle_.back());  // the last one used: it is the likeliest to be open still
       idle_.pop_back();
-      return handle;
+      return connection;
     }
   }
-  return api_->easy_init();
+  return curl::Connection::open(api_);
 }
 
-void CurlTransport::give_back(curl::Handle* handle) {
-  api_->easy_reset(handle);  // all options, but neither connections nor what is known of the host
+void CurlTransport::give_back(std::unique_ptr<curl::Connection> connection) {
+  connection->reset();  // all options, but neither connections nor what is known of the host
   const std::lock_guard lock(mutex_);
   try {
-    idle_.push_back(handle);
-  } catch (const std::bad_alloc&) {
-    api_->easy_cleanup(handle);
+    idle_.push_back(std::move(connection));
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is closed instead
   }
 }
 
@@ -238,9 +238,9 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
   std::call_once(once_, [this] { opened_ = open(); });
   GEMVJIT_TRY(opened_);
   GEMVJIT_TRY_ASSIGN(const HeaderList headers, headers_of(request));
-  const auto give = [this](curl::Handle* taken) { give_back(taken); };
-  const std::unique_ptr<curl::Handle, decltype(give)> taken(take(), give);  // before the headers go
-  curl::Handle* const handle = taken.get();
+  const auto give = [this](curl::Connection* used) { give_back(std::unique_ptr<curl::Connection>(used)); };
+  const std::unique_ptr<curl::Connection, decltype(give)> taken(take().release(), give);  // before the headers go
+  curl::Handle* const handle = taken == nullptr ? nullptr : taken->handle();
   HttpResponse response;
   Received received{&response.body, request.body_limit};
   std::array<char, curl::error_size> error{};
@@ -253,7 +253,7 @@ Result<HttpResponse> CurlTransport::send(const HttpRequest& request) {
     // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without
     // one.
     const BlockedSignal no_sigpipe(SIGPIPE);
-    const int code = api_->easy_perform(handle);
+    const int code = taken->perform();
     api_->easy_getinfo(handle, curl::info_response_code, &response.status);
     const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);
     if (is_page) {  // what a status says counts, however much is said of it

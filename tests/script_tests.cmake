@@ -25,7 +25,7 @@ gemvjit_script_test(example_smollm2 examples/smollm2_test.py)
 gemvjit_script_test(scenarios docs/scenarios_test.py)
 gemvjit_script_test(readme docs/readme_test.py ${CMAKE_C_COMPILER} $<TARGET_FILE:gemvjit>)
 gemvjit_script_test(examples docs/examples_test.py ${CMAKE_C_COMPILER} $<TARGET_FILE:gemvjit>)
-foreach(case Endings Unloading Children)
+foreach(case Endings Unloading Secure Children)
   string(TOLOWER host_${case} name)
   gemvjit_script_test(${name} host/host_test.py ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} $<TARGET_FILE:gemvjit>
                       $<TARGET_FILE:gemvjit_static> ${case})

@@ -26,21 +26,12 @@
  *              FORKED, and gemvjit_destroy frees memory alone. The driver does not work in a child forked after CUDA
  *              was started; a context without a device (NONE), made there, does, if no thread of the parent was warming
  *              up at the time: NVRTC's own locks would be held for ever.
- *   The end    exit() and a return from main() may come at any time, from any thread, a callback included, with contexts
- *              still there. Compiles under way are cancelled, what a remote cache is owed is sent (30 s at most), and
- *              calls into NVRTC, libcurl, OpenSSL or the driver are waited for (10 s at most) before their destructors
- *              run. If one then still runs, stdout and stderr are flushed and the process leaves by _exit() with its
- *              status: handlers of exit() that were registered before the first context are not run. From the begin of
- *              exit() on nothing is compiled (CANCELLED) and no callback is called; all else, gemvjit_destroy included,
- *              may be called to the last. A launch beside exit() is the driver's to allow. _exit(), quick_exit() and
- *              exec wait for nothing and lose uploads.
- *   dlclose()  The library, or the plugin that the static one was linked into, stays loaded for good once a context was
- *              made: dlclose() returns at once, and uploads go on.
- *   Signals    The library handles none, changes no disposition or mask of the host's, and goes on where one interrupts
- *              it. A warmup is stopped by its cancel flag, which a handler may set, or by its callback. SIGPIPE and
- *              SIGXFSZ of its own writes are kept from the host: they are failed writes. NVRTC's first compile in a
- *              process takes SIGINT and SIGTERM for itself; the library puts the host's actions back within about a
- *              tenth of a millisecond.
+ *   The end    exit() and a return from main() may come at any time, in any thread or callback, with contexts alive: what
+ *              compiles is cancelled, uploads are waited for (30 s at most), then calls under way into NVRTC and the like
+ *              (10 s); if one still runs then, the process leaves by _exit() with its status. From the begin of exit()
+ *              on nothing is compiled (CANCELLED) and no callback called; all else may be.
+ *   dlclose()  Once a context was made the library, or the plugin that it was linked into, stays loaded: uploads go on.
+ *   Signals    No disposition or mask of the host's is changed; calls go on after a signal. See docs/integrating.md.
  *   CUDA       No CUDA header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default
  *              stream. libcuda and libnvrtc are opened on first use; a missing one is an ordinary error.
  */
@@ -68,7 +59,6 @@ extern "C" {
 struct CUstream_st;
 
 /* ------------------------------------------------------------------------------------------------- status ------- */
-
 typedef enum gemvjit_status {
   GEMVJIT_OK = 0,
   GEMVJIT_INVALID_ARGUMENT = 1,  /* null pointer, unknown enum value, wrong struct_size, misspelt name */
@@ -102,7 +92,6 @@ GEMVJIT_API const char* gemvjit_status_name(gemvjit_status status);
 GEMVJIT_API const char* gemvjit_last_error(void);
 
 /* ------------------------------------------------------------------------------------------------ context ------- */
-
 typedef struct gemvjit_context gemvjit_context;
 
 /* Besides an ordinal. CURRENT: the current context's device, else device 0; none if there is no driver. NONE: never
@@ -190,7 +179,6 @@ GEMVJIT_API const char* gemvjit_tuning_hash(const gemvjit_context* context);
 GEMVJIT_API gemvjit_status gemvjit_seal(gemvjit_context* context);
 
 /* ------------------------------------------------------------------------------------------------ problems ------ */
-
 typedef enum gemvjit_family {
   GEMVJIT_NVFP4_GEMV = 1,
   GEMVJIT_BF16_GEMV = 2,
@@ -247,7 +235,6 @@ GEMVJIT_API gemvjit_status gemvjit_explain(const gemvjit_context* context, const
 GEMVJIT_API gemvjit_status gemvjit_describe_compiler(gemvjit_context* context, char* text, size_t size, size_t* length);
 
 /* ------------------------------------------------------------------------------------------------- warmup ------- */
-
 typedef enum gemvjit_outcome {
   GEMVJIT_OUTCOME_COMPILED = 1, /* built now */
   GEMVJIT_OUTCOME_CACHED = 2,   /* found in the cache, or already loaded */
@@ -285,8 +272,7 @@ typedef struct gemvjit_kernel_info {
 /* Called once for each distinct kernel that was asked for, from the threads that build, never from two at once; of one
  * whose cluster the device cannot run the info is that of the kernel in its place. Return 0 to go on; any other value
  * cancels: running compiles finish and are kept, nothing new starts. Must not call gemvjit_warmup or gemvjit_destroy on
- * the context, nor throw (an exception cancels, and is INTERNAL_ERROR): a binding whose callback can raise, as Python's
- * does for a signal, has to keep the exception, return non-zero, and raise it after the call. */
+ * the context, nor throw (an exception cancels, and is INTERNAL_ERROR; a binding keeps it and returns 1). */
 typedef int (*gemvjit_kernel_callback)(void* user, const gemvjit_kernel_info* kernel);
 
 /* How far a warmup goes. */
@@ -474,7 +460,6 @@ GEMVJIT_API gemvjit_status gemvjit_swizzle_blockscale_device(gemvjit_context* co
                                                              struct CUstream_st* stream);
 
 /* -------------------------------------------------------------------------------------------------- stats ------- */
-
 /* A struct of an older header, which ends before one of the groups after the first, is filled as far as it goes. */
 typedef struct gemvjit_stats_data {
   size_t struct_size;

@@ -47,7 +47,7 @@ Status no_driver(const std::string& purpose, const std::string& tried) {
 }  // namespace
 
 std::vector<std::string> libcuda_files_from_environment() {
-  const char* named = std::getenv("GEMVJIT_LIBCUDA");
+  const char* named = ::secure_getenv("GEMVJIT_LIBCUDA");
   if (named != nullptr && *named != '\0') return {named};
   return {"libcuda.so.1", "libcuda.so"};
 }

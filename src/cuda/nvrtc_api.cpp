@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "src/base/secure_program.h"
 #include "src/cuda/kept_signals.h"
 #include "src/cuda/nvrtc_call.h"
 #include "src/cuda/nvrtc_search.h"
@@ -191,6 +192,17 @@ Result<std::shared_ptr<const NvrtcApi>> load_nvrtc(const NvrtcSearch& search, in
   const std::lock_guard lock(mutex);
   const NvrtcCall call;
   if (!call.allowed()) return Status(StatusCode::cancelled, "NVRTC is not opened any more: the process is ending");
+  // NVRTC's own: flags for its compiler, and names of files that it reads or writes.
+  if (const std::string variable =
+          set_in_secure_program({"NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS", "AS_SECURE_LOG_FILE",
+                                 "DUMP_KNOBS_TO_FILE", "EDG_BASE", "EDG_MODULES_PATH", "NVRTCWIZ"});
+      !variable.empty()) {
+    return Status(
+        StatusCode::no_compiler,
+        fmt::format("NVRTC is not used to {}: {} is set, which it would heed with this program's rights (set-ID "
+                    "or capabilities), that its user has not",
+                    purpose, variable));
+  }
   std::string tried;
   for (const NvrtcCandidate& candidate : nvrtc_candidates(search)) {
     std::string reason = candidate.problem;

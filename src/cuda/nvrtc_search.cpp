@@ -238,7 +238,7 @@ std::vector<NvrtcCandidate> nvrtc_candidates(const NvrtcSearch& search) {
 
 NvrtcSearch nvrtc_search_from_environment() {
   const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
+    const char* value = ::secure_getenv(name);
     return value == nullptr ? "" : value;
   };
   NvrtcSearch search;

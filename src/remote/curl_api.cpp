@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "src/base/process_end.h"
+#include "src/base/secure_program.h"
 #include "src/remote/remote_options.h"
 
 namespace gemvjit::curl {
@@ -52,9 +53,14 @@ Result<std::shared_ptr<const Api>> open(const std::string& file) {
       find(handle, "curl_global_init", api->global_init) && find(handle, "curl_version", api->version_text) &&
       find(handle, "curl_easy_init", api->easy_init) && find(handle, "curl_easy_cleanup", api->easy_cleanup) &&
       find(handle, "curl_easy_reset", api->easy_reset) && find(handle, "curl_easy_setopt", api->easy_setopt) &&
-      find(handle, "curl_easy_perform", api->easy_perform) && find(handle, "curl_easy_getinfo", api->easy_getinfo) &&
-      find(handle, "curl_easy_strerror", api->easy_strerror) && find(handle, "curl_slist_append", api->slist_append) &&
-      find(handle, "curl_slist_free_all", api->slist_free_all);
+      find(handle, "curl_multi_init", api->multi_init) && find(handle, "curl_multi_cleanup", api->multi_cleanup) &&
+      find(handle, "curl_multi_add_handle", api->multi_add_handle) &&
+      find(handle, "curl_multi_remove_handle", api->multi_remove_handle) &&
+      find(handle, "curl_multi_perform", api->multi_perform) && find(handle, "curl_multi_poll", api->multi_poll) &&
+      find(handle, "curl_multi_wakeup", api->multi_wakeup) &&
+      find(handle, "curl_multi_info_read", api->multi_info_read) &&
+      find(handle, "curl_easy_getinfo", api->easy_getinfo) && find(handle, "curl_easy_strerror", api->easy_strerror) &&
+      find(handle, "curl_slist_append", api->slist_append) && find(handle, "curl_slist_free_all", api->slist_free_all);
   if (!complete) return Status(StatusCode::unsupported, file + " lacks functions of libcurl");
   (void)find(handle, "curl_easy_option_by_name", api->easy_option_by_name);
   if (const int code = api->global_init(global_default); code != 0) {
@@ -75,6 +81,15 @@ Result<std::shared_ptr<const Api>> load(const std::string& file) {
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::string, std::shared_ptr<const Api>>;
   const std::lock_guard lock(mutex);
+  // libcurl's own: proxies, and a file that it writes keys to.
+  if (const std::string variable = set_in_secure_program(
+          {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "SSLKEYLOGFILE", "CURL_SSL_BACKEND"});
+      !variable.empty()) {
+    return Status(StatusCode::unsupported,
+                  fmt::format("no remote cache is used: {} is set, which libcurl would heed with this program's rights "
+                              "(set-ID or capabilities), that its user has not",
+                              variable));
+  }
   if (const auto found = opened.find(file); found != opened.end()) return found->second;
   Result<std::shared_ptr<const Api>> api = open(file);
   std::string tried = api.status().message();

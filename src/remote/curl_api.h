@@ -1,6 +1,6 @@
-// libcurl's easy interface, opened when it is needed, and the numbers of it that are used. They are part of its stable
-// ABI (libcurl.so.4 since 2006; https://curl.se/libcurl/c/ and curl/curl.h name them), and a test asks the library that
-// is installed whether it has the same.
+// libcurl's easy and multi interfaces, opened when it is needed, and the numbers of it that are used. They are part of
+// its stable ABI (libcurl.so.4 since 2006; https://curl.se/libcurl/c/ and curl/curl.h name them), and a test asks the
+// library that is installed whether it has the same.
 #pragma once
 
 #include <memory>
@@ -40,6 +40,7 @@ namespace gemvjit {
   X(XOAUTH2_BEARER, 10220)      \
   X(AWS_SIGV4, 10305)           \
   X(WRITEFUNCTION, 20011)       \
+  X(OPENSOCKETFUNCTION, 20163)  \
   X(POSTFIELDSIZE_LARGE, 30120)
 
 namespace curl {
@@ -62,8 +63,19 @@ inline constexpr long netrc_required = 2;             // CURL_NETRC_REQUIRED
 inline constexpr std::size_t error_size = 256;        // CURL_ERROR_SIZE
 inline constexpr unsigned oldest_version = 0x074B00;  // 7.75.0, the first that signs for S3
 
-struct Handle;  // CURL
-struct List;    // struct curl_slist
+struct Handle;    // CURL
+struct Multi;     // CURLM
+struct List;      // struct curl_slist
+struct Message {  // CURLMsg
+  int kind;
+  Handle* handle;
+  union {
+    void* whatever;
+    int result;
+  };
+};
+inline constexpr int message_done = 1;  // CURLMSG_DONE
+inline constexpr int failed = 43;       // CURLE_BAD_FUNCTION_ARGUMENT, where the functions were called wrongly
 
 // CURLcode, an int; 0 is success.
 struct Api {
@@ -75,9 +87,16 @@ struct Api {
   void (*easy_cleanup)(Handle*) = nullptr;
   void (*easy_reset)(Handle*) = nullptr;
   int (*easy_setopt)(Handle*, int option, ...) = nullptr;
-  int (*easy_perform)(Handle*) = nullptr;
   int (*easy_getinfo)(Handle*, int info, ...) = nullptr;
   const char* (*easy_strerror)(int code) = nullptr;
+  Multi* (*multi_init)() = nullptr;  // these: CURLMcode, 0 is success
+  int (*multi_cleanup)(Multi*) = nullptr;
+  int (*multi_add_handle)(Multi*, Handle*) = nullptr;
+  int (*multi_remove_handle)(Multi*, Handle*) = nullptr;
+  int (*multi_perform)(Multi*, int* running) = nullptr;
+  int (*multi_poll)(Multi*, void* more, unsigned count, int milliseconds, int* ready) = nullptr;
+  int (*multi_wakeup)(Multi*) = nullptr;
+  Message* (*multi_info_read)(Multi*, int* left) = nullptr;
   List* (*slist_append)(List*, const char*) = nullptr;
   void (*slist_free_all)(List*) = nullptr;
   const void* (*easy_option_by_name)(const char* name) = nullptr;  // null in old libraries; for the test

@@ -22,6 +22,7 @@
 #include "src/base/secret_file.h"
 #include "src/base/sha256.h"
 #include "src/remote/curl_api.h"
+#include "src/remote/curl_connection.h"
 
 namespace gemvjit {
 namespace {
@@ -106,9 +107,9 @@ class CurlTransport final : public HttpTransport {
       : options_(std::move(options)), origin_(origin_of(remote_base_url(options_))) {}
   ~CurlTransport() override {
     const LibraryCall call;
-    if (!call.allowed()) return;  // the process is ending, and the connections with it
-    for (const auto& handles : {idle_, idle_elsewhere_}) {
-      for (curl::Handle* handle : handles) api_->easy_cleanup(handle);
+    if (call.allowed()) return;
+    for (Connections* connections : {&idle_, &idle_elsewhere_}) {
+      for (auto& connection : *connections) (void)connection.release();  // the process is ending, and they with it
     }
   }
 
@@ -116,6 +117,7 @@ class CurlTransport final : public HttpTransport {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  using Connections = std::vector<std::unique_ptr<curl::Connection>>;
   // Where a request goes: to its own URL, or to where redirects led.
   struct Hop {
     std::string url;
@@ -130,13 +132,13 @@ class CurlTransport final : public HttpTransport {
   };
   Answer ask(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end);
   Answer ask_patiently(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end);
-  void perform(curl::Handle* handle, const HttpRequest& request, Answer& answer);
+  void perform(curl::Connection& connection, const HttpRequest& request, Answer& answer);
   Status open();
   Status read_token();
   Status check_keys() const;
-  std::vector<curl::Handle*>& idle(const Hop& hop) { return hop.at_origin ? idle_ : idle_elsewhere_; }
-  curl::Handle* take(const Hop& hop);
-  void give_back(const Hop& hop, curl::Handle* handle);
+  Connections& idle(const Hop& hop) { return hop.at_origin ? idle_ : idle_elsewhere_; }
+  std::unique_ptr<curl::Connection> take(const Hop& hop);
+  void give_back(const Hop& hop, std::unique_ptr<curl::Connection> connection);
   Status set_up(curl::Handle* handle, const HttpRequest& request, const Hop& hop, curl::List* headers, Time end) const;
   Status set_identity(curl::Handle* handle) const;
   bool follows(const HttpRequest& request) const;
@@ -149,9 +151,8 @@ class CurlTransport final : public HttpTransport {
   std::shared_ptr<const curl::Api> api_;  // null if it could not be opened
   std::string token_;
   std::mutex mutex_;  // guards what follows
-  // Handles with a connection that may still be there, the last used at the end. One that was told who this is never
-  // asks anybody else.
-  std::vector<curl::Handle*> idle_, idle_elsewhere_;
+  // That may still be open, the last used at the end. One that was told who this is never asks anybody else.
+  Connections idle_, idle_elsewhere_;
 };
 
 Status CurlTransport::read_token() {
@@ -195,26 +196,25 @@ Status CurlTransport::open() {
   return Status::ok();
 }
 
-curl::Handle* CurlTransport::take(const Hop& hop) {
+std::unique_ptr<curl::Connection> CurlTransport::take(const Hop& hop) {
   {
     const std::lock_guard lock(mutex_);
-    std::vector<curl::Handle*>& handles = idle(hop);
-    if (!handles.empty()) {
-      curl::Handle* const handle = handles.back();  // its connection is the likeliest to be there
-      handles.pop_back();
-      return handle;
+    Connections& connections = idle(hop);
+    if (!connections.empty()) {
+      auto connection = std::move(connections.back());  // the last one used: it is the likeliest to be open still
+      connections.pop_back();
+      return connection;
     }
   }
-  return api_->easy_init();
+  return curl::Connection::open(api_);
 }
 
-void CurlTransport::give_back(const Hop& hop, curl::Handle* handle) {
-  api_->easy_reset(handle);  // all options, but neither connections nor what is known of the host
+void CurlTransport::give_back(const Hop& hop, std::unique_ptr<curl::Connection> connection) {
+  connection->reset();  // all options, but neither connections nor what is known of the host
   const std::lock_guard lock(mutex_);
   try {
-    idle(hop).push_back(handle);
-  } catch (const std::bad_alloc&) {
-    api_->easy_cleanup(handle);
+    idle(hop).push_back(std::move(connection));
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is closed instead
   }
 }
 
@@ -276,7 +276,6 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
   bool accepted = api_->easy_setopt(handle, curl::URL, hop.url.c_str()) == 0 &&
                   api_->easy_setopt(handle, curl::HTTPHEADER, headers) == 0 &&
                   api_->easy_setopt(handle, curl::USERAGENT, "gemvjit") == 0 &&
-                  number(curl::NOSIGNAL, 1) &&  // signals are the engine's
                   number(curl::TCP_KEEPALIVE, 1) && number(curl::CONNECTTIMEOUT_MS, options_.connect_ms) &&
                   number(curl::TIMEOUT_MS, std::max<long>(1, left.count())) &&
                   number(curl::PROTOCOLS, curl::protocol_https | (hop.encrypted ? 0 : curl::protocol_http)) &&
@@ -302,7 +301,8 @@ Status CurlTransport::set_up(curl::Handle* handle, const HttpRequest& request, c
   return hop.at_origin ? set_identity(handle) : Status::ok();
 }
 
-void CurlTransport::perform(curl::Handle* handle, const HttpRequest& request, Answer& answer) {
+void CurlTransport::perform(curl::Connection& connection, const HttpRequest& request, Answer& answer) {
+  curl::Handle* const handle = connection.handle();
   HttpResponse& response = answer.response;
   Received received{api_.get(), handle, &response.body, request.body_limit};
   std::array<char, curl::error_size> error{};
@@ -311,7 +311,7 @@ void CurlTransport::perform(curl::Handle* handle, const HttpRequest& request, An
   api_->easy_setopt(handle, curl::ERRORBUFFER, error.data());
   // With NOSIGNAL libcurl leaves SIGPIPE to its caller, and not every library that it encrypts with writes without one.
   const BlockedSignal no_sigpipe(SIGPIPE);
-  const int code = api_->easy_perform(handle);
+  const int code = connection.perform();
   response.status = received.status();
   const bool is_page = received.too_long && (response.status < 200 || response.status >= 300);
   if (is_page) response.body.clear();  // what a status says counts, however much is said of it
@@ -334,12 +334,12 @@ void CurlTransport::perform(curl::Handle* handle, const HttpRequest& request, An
 
 CurlTransport::Answer CurlTransport::ask(const HttpRequest& request, const Hop& hop, curl::List* headers, Time end) {
   Answer answer;
-  // A handle that failed has no connection left, and would be taken before those that have one.
-  const auto put_away = [&](curl::Handle* taken) { answer.status ? give_back(hop, taken) : api_->easy_cleanup(taken); };
-  const std::unique_ptr<curl::Handle, decltype(put_away)> handle(take(hop), put_away);
-  answer.status = handle ? set_up(handle.get(), request, hop, headers, end)
-                         : Status(StatusCode::out_of_memory, "libcurl has no memory for a connection");
-  if (answer.status) perform(handle.get(), request, answer);
+  std::unique_ptr<curl::Connection> connection = take(hop);
+  answer.status = connection ? set_up(connection->handle(), request, hop, headers, end)
+                             : Status(StatusCode::out_of_memory, "libcurl has no memory for a connection");
+  if (answer.status) perform(*connection, request, answer);
+  // One that failed is closed: it would be taken before those that are open still.
+  if (answer.status) give_back(hop, std::move(connection));
   return answer;
 }
 

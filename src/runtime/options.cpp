@@ -112,7 +112,7 @@ const OptionRow& option_row(std::string_view name) {
 
 EnvironmentReader process_environment() {
   return [](const char* variable) -> std::optional<std::string> {
-    const char* value = std::getenv(variable);
+    const char* value = ::secure_getenv(variable);
     if (value == nullptr) return std::nullopt;
     return std::string(value);
   };

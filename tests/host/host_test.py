@@ -147,6 +147,79 @@ class Unloading(HostCase):
         self.closes_well(plugin)
 
 
+class Secure(HostCase):
+    """A program with rights that its user has not (AT_SECURE): its environment chooses nothing."""
+
+    OWNER = 54321
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a program of another user")
+        self.chosen = Path(tempfile.mkdtemp(prefix="chosen-", dir=self.folder))
+        source = self.chosen / "chosen.c"
+        source.write_text('#include <unistd.h>\n__attribute__((constructor)) static void run(void) '
+                          '{ if (write(1, "CHOSEN\\n", 7) < 0) _exit(1); }\n')
+        python = self.chosen / "env" / "lib" / "python3.11" / "site-packages" / "nvidia" / "cu13" / "lib"
+        for folder in (self.chosen / "nvrtc", self.chosen / "lib64", python):
+            folder.mkdir(parents=True)
+            subprocess.run([CC, "-shared", "-fPIC", str(source), "-o", str(folder / "libnvrtc.so.13")], check=True)
+        (self.chosen / "gemvjit").mkdir()
+        (self.chosen / "gemvjit" / "config.json").write_text('{"no_such_option": 1}')
+        for path in (self.chosen, *self.chosen.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o755)
+        self.program = self.folder / "secure"
+        shutil.copy(self.host, self.program)
+        os.chown(self.program, self.OWNER, self.OWNER)
+        self.library = self.folder / "libgemvjit.so"  # where its user can read it
+        shutil.copy(SHARED, self.library)
+
+    def run_as_nobody(self, mode, **environment):
+        self.program.chmod(mode)
+        return subprocess.run([str(self.program), str(self.library), "warm"], env=environment, text=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=NOBODY, group=NOBODY,
+                              extra_groups=[])
+
+    def folders(self, server):
+        """What names a file, a folder, a library or an address, but for what decides how NVRTC is found."""
+        here = str(self.chosen)
+        return {"HOME": here, "XDG_CONFIG_HOME": here, "XDG_CACHE_HOME": here, "XDG_RUNTIME_DIR": here,
+                "GEMVJIT_CACHE_DIR": here + "/cache", "GEMVJIT_CACHE_RO": here + "/layer", "GEMVJIT_DUMP_DIR": here,
+                "GEMVJIT_LIBCUDA": here + "/nvrtc/libnvrtc.so.13", "GEMVJIT_LOG": "debug",
+                "GEMVJIT_CACHE_SIGNATURES": "require", "GEMVJIT_CACHE_TRUST_DIR": here, **server.environment()}
+
+    def files(self):
+        return sorted(str(path) for path in self.chosen.rglob("*"))
+
+    def test_its_environment_chooses_nothing(self):
+        before = self.files()
+        ways = {"GEMVJIT_NVRTC": "/nvrtc", "VIRTUAL_ENV": "/env", "CONDA_PREFIX": "/env", "CUDA_HOME": ""}
+        with SlowServer(0) as server:
+            for variable, folder in ways.items():
+                told = {variable: str(self.chosen) + folder, **self.folders(server)}
+                done = self.run_as_nobody(0o4755, **told)
+                if "secure=0" in done.stdout:
+                    self.skipTest("programs get no rights of another user here (nosuid)")
+                self.assertIn("secure=1 cache= ", done.stdout, done.stderr)
+                self.assertNotIn("CHOSEN", done.stdout, variable)
+                self.assertEqual(done.stderr, "", "not even a log")
+            self.assertFalse(server.puts.acquire(blocking=False))
+        self.assertEqual(self.files(), before)
+
+    def test_without_such_rights_it_does(self):
+        told = {"GEMVJIT_CONFIG": "none", "GEMVJIT_NVRTC": str(self.chosen / "nvrtc"), "HOME": str(self.chosen)}
+        done = self.run_as_nobody(0o755, **told)
+        self.assertIn("CHOSEN", done.stdout, done.stderr)
+
+    def test_what_nvrtc_itself_would_read_is_refused(self):
+        named = self.chosen / "log"
+        done = self.run_as_nobody(0o4755, AS_SECURE_LOG_FILE=str(named))
+        if "secure=0" in done.stdout:
+            self.skipTest("programs get no rights of another user here (nosuid)")
+        self.assertIn("GEMVJIT_NO_COMPILER", done.stdout)
+        self.assertIn("AS_SECURE_LOG_FILE is set", done.stdout)
+        self.assertFalse(named.exists())
+
+
 class Children(HostCase):
     """What a child of the host inherits while uploads are under way: nothing of the library's."""
 

@@ -15,7 +15,7 @@ namespace {
 std::atomic<ColorChoice> color_choice{ColorChoice::automatic};
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = ::secure_getenv(name);
   return value == nullptr ? "" : value;
 }
 

@@ -44,7 +44,8 @@ TEST_F(AnswersCli, AFolderThatTheLibraryRefusesIsOfNoUseToDoctorExplainAndWarmup
   EXPECT_EQ(doctor.exit_code, 5);
   const json report = document(doctor);
   EXPECT_EQ(report["cache"]["usable"], false);
-  EXPECT_TRUE(contains(report["cache"]["problem"], cache_dir_ + " is not used: all users may write it")) << report["cache"];
+  EXPECT_TRUE(contains(report["cache"]["problem"], cache_dir_ + " is not used: all users may write it"))
+      << report["cache"];
   EXPECT_EQ(report["layers"][0]["problem"], report["cache"]["problem"]);
 
   const ProgramOutput explained = cache({"explain", name, "--json"});

@@ -13,6 +13,7 @@ function(gemvjit_script_test name file)
 endfunction()
 
 gemvjit_script_test(layers layers/layers_test.py)
+gemvjit_script_test(close_on_exec layers/close_on_exec_test.py)
 gemvjit_script_test(quantize quantize/quantize_test.py)
 gemvjit_script_test(plot_bench_table plot/plot_bench_test.py Table)
 gemvjit_script_test(plot_bench_pictures plot/plot_bench_test.py Pictures)

@@ -110,7 +110,7 @@ Result<std::unique_ptr<SampleBook>> SampleBook::open(const std::string& path) {
     }
     if (in.bad()) return Status(StatusCode::io_error, fmt::format("{} cannot be read", path));
   }
-  std::FILE* file = std::fopen(path.c_str(), "a");
+  std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) return Status(StatusCode::io_error, fmt::format("{} cannot be opened for writing", path));
   std::unique_ptr<SampleBook> book(new SampleBook(file));
   if (!whole) std::fputc('\n', file);  // a line cut short must not spoil the next one

@@ -26,11 +26,10 @@
  *              FORKED, and gemvjit_destroy frees memory alone. The driver does not work in a child forked after CUDA
  *              was started; a context without a device (NONE), made there, does, if no thread of the parent was warming
  *              up at the time: NVRTC's own locks would be held for ever.
- *   The end    exit() and a return from main() may come at any time, in any thread or callback, with contexts alive: what
- *              compiles is cancelled, uploads are waited for (30 s at most), then calls under way into NVRTC and the like
- *              (10 s); if one still runs then, the process leaves by _exit() with its status. From the begin of exit()
- *              on nothing is compiled (CANCELLED) and no callback called; all else may be.
- *   dlclose()  Once a context was made the library, or the plugin that it was linked into, stays loaded: uploads go on.
+ *   The end    exit() and a return from main() may come at any time, in any thread or callback, with contexts alive.
+ *              What compiles is cancelled, uploads are waited for (30 s at most), then calls under way into NVRTC and
+ *              such (10 s); else the process leaves by _exit() with its status. From then on nothing compiles
+ *              (CANCELLED), no callback is called; all else works. Once a context was made, dlclose() unloads nothing.
  *   Signals    No disposition or mask of the host's is changed; calls go on after a signal. See docs/integrating.md.
  *   CUDA       No CUDA header is needed. A stream is the driver's CUstream (= cudaStream_t); null is the legacy default
  *              stream. libcuda and libnvrtc are opened on first use; a missing one is an ordinary error.
@@ -312,7 +311,7 @@ GEMVJIT_API gemvjit_status gemvjit_warmup(gemvjit_context* context, const gemvji
                                           const gemvjit_warmup_options* options);
 
 /* Wait until what warmups gave to the remote cache (option remote_write) is sent, as happens in the background and, at
- * most 30 s long, at gemvjit_destroy and exit() (see "The end" above). IO_ERROR if some could not be sent; CANCELLED if not done in time. */
+ * most 30 s long, at gemvjit_destroy and exit(). IO_ERROR if some could not be sent; CANCELLED if not done in time. */
 GEMVJIT_API gemvjit_status gemvjit_flush(gemvjit_context* context, int32_t timeout_ms);
 
 /* Whether launches of the problems, in the CUDA context that is current (none: the device's primary context), would

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string_view>
+
+#include "src/base/files.h"
 
 namespace gemvjit {
 namespace {
@@ -14,11 +15,8 @@ constexpr std::size_t longest_file = 64u << 10;  // of /proc and of a cgroup; fa
 constexpr int most_cgroup_levels = 64;
 
 std::string read_small(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(longest_file, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return text;
+  const Result<Bytes> bytes = read_file(path, longest_file);
+  return bytes ? std::string(bytes->begin(), bytes->end()) : "";
 }
 
 // The number that the text begins with, after blanks; nothing for "max" and for one that does not fit.

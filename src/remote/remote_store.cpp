@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "src/remote/parallel_each.h"
+
 namespace gemvjit {
 namespace {
 
@@ -54,7 +56,16 @@ RemoteStore::RemoteStore(RemoteOptions options, std::unique_ptr<HttpTransport> t
       signatures_(std::move(signatures)),
       log_(std::move(log)),
       clock_(clock_or_steady(std::move(clock))),
-      breaker_(options_.breaker_failures, std::chrono::milliseconds(options_.probe_after_ms), clock_) {}
+      breaker_(options_.breaker_failures, std::chrono::milliseconds(options_.probe_after_ms), clock_),
+      ramp_(options_.connections) {}
+
+void RemoteStore::for_each(std::size_t count, const std::function<bool()>& stop,
+                           const std::function<void(std::size_t index)>& work) {
+  parallel_each(count, static_cast<std::size_t>(options_.connections), [&](std::size_t index) {
+    const Ramp::Place place(ramp_);
+    if (!stop || !stop()) work(index);
+  });
+}
 
 Result<HttpResponse> RemoteStore::ask(HttpMethod method, const std::string& path, const Bytes* body, std::size_t limit,
                                       Deadline deadline) {
@@ -69,17 +80,23 @@ Result<HttpResponse> RemoteStore::ask(HttpMethod method, const std::string& path
                   fmt::format("{} {}: the time for the remote cache is up", http_method_name(method), request.url));
   }
   request.timeout_ms = static_cast<int>(std::min<std::int64_t>(left, options_.request_ms));
-  if (!breaker_.allow()) {
+  request.may_repeat = breaker_.is_well();  // a server that is down is known for it without
+  const std::optional<CircuitBreaker::Ticket> ticket = breaker_.allow();
+  if (!ticket) {
     return Status(StatusCode::cancelled, fmt::format("{} is left alone for a while: it failed {} times in a row", base_,
                                                      options_.breaker_failures));
   }
   requests_.fetch_add(1, std::memory_order_relaxed);
   Result<HttpResponse> response = transport_->send(request);
-  if (!response) {
-    // What this machine lacks will not come by waiting, but nor does asking again cost anything.
-    response.status().code() == StatusCode::io_error ? breaker_.failed() : breaker_.succeeded();
-    return response;
+  // What this machine lacks will not come by waiting, but nor does asking again cost anything.
+  const bool failed = response ? is_server_failure(response->status) : response.status().code() == StatusCode::io_error;
+  if (!failed) {
+    breaker_.succeeded();
+    ramp_.answered();
+  } else if (breaker_.failed(*ticket)) {
+    ramp_.failed();
   }
+  if (!response) return response;
   bytes_received_.fetch_add(response->body.size(), std::memory_order_relaxed);
   is_server_failure(response->status) ? breaker_.failed() : breaker_.succeeded();
   GEMVJIT_TRY(meaning_of(method, request.url, response->status));

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "src/remote/circuit_breaker.h"
 #include "src/remote/http_transport.h"
 #include "src/remote/manifest.h"
+#include "src/remote/ramp.h"
 #include "src/remote/remote_options.h"
 
 namespace gemvjit {
@@ -81,10 +83,18 @@ class RemoteStore final : public CubinStore {
   const RemoteOptions& options() const { return options_; }
   const std::string& base_url() const { return base_; }
   Deadline deadline_in(int milliseconds) const { return clock_() + std::chrono::milliseconds(milliseconds); }
+  // Calls `work` for 0 to count - 1 from several threads, at most RemoteOptions::connections at once and fewer at the
+  // beginning and after failures (ramp.h), and returns when all is done. What `stop` (may be empty) ends is left out.
+  // `work` throws nothing of use, as in parallel_each().
+  void for_each(std::size_t count, const std::function<bool()>& stop,
+                const std::function<void(std::size_t index)>& work);
+
   bool is_left_alone() const { return breaker_.is_open(); }
   RemoteStats remote_stats() const;
 
  private:
+  bool is_failing() const { return !breaker_.is_well(); }  // nothing was answered since the last failure
+  void leave_alone() { breaker_.open(); }                  // another process has found it to be down
   Result<HttpResponse> ask(HttpMethod method, const std::string& path, const Bytes* body, std::size_t limit,
                            Deadline deadline);
   Result<Entry> fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline);
@@ -105,3 +115,4 @@ class RemoteStore final : public CubinStore {
 };
 
 }  // namespace gemvjit
+  Ramp ramp_;

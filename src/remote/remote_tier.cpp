@@ -10,8 +10,6 @@
 #include <set>
 #include <system_error>
 
-#include "src/remote/parallel_each.h"
-
 namespace gemvjit {
 namespace {
 
@@ -92,8 +90,12 @@ std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const
   std::map<std::string, ManifestFile> known;
   if (plan.size() > 1) known = remote_->read_plan(plan, deadline).by_path;
   std::vector<std::uint8_t> got(wanted.size(), 0);
-  parallel_each(wanted.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
-    if (stop && stop()) return;
+  remote_->for_each(wanted.size(), stop, [&](std::size_t i) {
+    // Another process of this machine may have fetched or built it since: what is here is not asked for.
+    if (local_.look(wanted[i])) {
+      got[i] = 1;
+      return;
+    }
     const auto found = known.find(manifest_path(wanted[i]));
     const Result<Entry> entry = remote_->fetch(wanted[i], found == known.end() ? nullptr : &found->second, deadline);
     if (entry) got[i] = local_.put(*entry, Replace::unusable_only).is_ok() ? 1 : 0;
@@ -187,8 +189,7 @@ void RemoteTier::send(const Job& job) {
   std::set<std::string> lacking;
   for (const EntryId& id : job.not_there) lacking.insert(manifest_path(id));
   std::vector<std::optional<ManifestFile>> sent(job.plan.size());
-  parallel_each(job.plan.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
-    if (ended()) return;
+  remote_->for_each(job.plan.size(), ended, [&](std::size_t i) {
     const Result<FoundEntry> found = local_.look(job.plan[i]);
     if (!found) return;  // another name of the kernel was built, or it could not be
     const bool skip_if_there = !lacking.contains(manifest_path(job.plan[i]));

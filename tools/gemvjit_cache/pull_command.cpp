@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/signed_store.h"
-#include "src/remote/parallel_each.h"
 #include "tools/cache_view/plan_file.h"
 #include "tools/common/interrupt.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -116,9 +115,9 @@ ExitCode pull_entries(const CacheArguments& arguments) {
   const auto store = make_signed_store(std::move(limited), signatures, Log::silent());
 
   Outcome outcome;
-  parallel_each(wanted.size(), static_cast<std::size_t>(remote->options().connections), [&](std::size_t i) {
-    if (*interrupt_flag() == 0) pull_one(*remote, *store, wanted[i], outcome);
-  });
+  remote->for_each(
+      wanted.size(), [] { return *interrupt_flag() != 0; },
+      [&](std::size_t i) { pull_one(*remote, *store, wanted[i], outcome); });
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},
                 {"remote", remote->base_url()},

@@ -33,6 +33,8 @@ if(GEMVJIT_BUILD_TOOLS)
   # The remote cache, against servers, which mostly wait. Skipped where a server is missing.
   gemvjit_script_cases(remote remote/remote_servers_test.py Nginx S3 Hosts)
   gemvjit_script_cases(remote remote/remote_faults_test.py Faults Uploads Slow Secrets)
+  gemvjit_script_cases(remote remote/remote_load_test.py Burst Dead Evicted)
+  set_tests_properties(remote_burst remote_dead PROPERTIES RUN_SERIAL TRUE)  # 32 processes, and times are taken
 endif()
 
 # The Python binding.

@@ -48,6 +48,17 @@ Senders& senders() {
   return *seen;  // never destroyed
 }
 
+// ", not KEY, KEY and 3 more"; "" for none.
+std::string named(const std::vector<EntryId>& lacking) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, lacking.size()); ++i) {
+    text += (i == 0 ? ", not " : ", ") + lacking[i].key.text();
+  }
+  if (lacking.size() > most) text += fmt::format(" and {} more", lacking.size() - most);
+  return text;
+}
+
 }  // namespace
 
 RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, Log log)
@@ -104,8 +115,8 @@ std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (got[i] == 0) lacking.push_back(wanted[i]);
   }
-  log_.info("remote cache {}: {} of {} kernels fetched", remote_->base_url(), wanted.size() - lacking.size(),
-            wanted.size());
+  log_.info("remote cache {}: {} of {} kernels fetched{}", remote_->base_url(), wanted.size() - lacking.size(),
+            wanted.size(), named(lacking));
   return lacking;
 }
 
@@ -201,7 +212,7 @@ void RemoteTier::send(const Job& job) {
     if (file) all.files.push_back(std::move(*file));
   }
   if (job.plan.size() < 2 || all.files.size() != job.plan.size()) return;
-  if (const Status written = remote_->write_manifest(name, all, deadline); !written) {
+  if (const Status written = remote_->write_set(name, all, deadline); !written) {
     log_.warning("remote cache: {}", written.message());
     const std::lock_guard lock(mutex_);
     ++unsent_;

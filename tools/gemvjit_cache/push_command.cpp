@@ -129,8 +129,8 @@ ExitCode push_entries(const CacheArguments& arguments) {
   }
   Status named;
   if (is_whole) {
-    if (!arguments.set.empty()) named = remote->write_manifest(set_name(arguments.set), sent.all, no_deadline());
-    if (named && !arguments.plan.empty()) named = remote->write_manifest(plan_name(chosen), sent.all, no_deadline());
+    if (!arguments.set.empty()) named = remote->write_set(set_name(arguments.set), sent.all, no_deadline());
+    if (named && !arguments.plan.empty()) named = remote->write_set(plan_name(chosen), sent.all, no_deadline());
     if (!named) complain(named.message());
   }
   if (arguments.json) {

@@ -1,6 +1,8 @@
 #include "cache/cache_folders.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
@@ -84,6 +86,21 @@ Result<Folder> make_cache_folder(const std::string& root, const std::string& fol
 
 Result<Folder> open_cache_folder_of(const std::string& root, const std::string& path, const EntryGuard* guard) {
   return open_cache_folder(root, split_path(path).folder, guard);
+}
+
+Descriptor open_cache_record(const Folder& folder, const std::string& name, CacheTrust trust, const EntryGuard* guard,
+                             Missing missing) {
+  const mode_t mode = file_modes(trust).file;
+  Descriptor file = folder.open_file(name, O_RDWR | O_NONBLOCK | (missing == Missing::made ? O_CREAT : 0), mode);
+  struct stat info {};
+  if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
+    return Descriptor(-1);
+  }
+  if (guard != nullptr && !guard->check_file(folder.path_of(name), file.get(), info)) return Descriptor(-1);
+  // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
+  // this process does not know of. Of no effect on another user's.
+  if ((info.st_mode & mode) != mode) (void)::fchmod(file.get(), (info.st_mode & 0777) | mode);
+  return file;
 }
 
 Status remove_cache_file(const std::string& root, const std::string& path, const EntryGuard* guard) {

@@ -44,6 +44,13 @@ Result<Folder> make_cache_folder(const std::string& root, const std::string& fol
 // The folder that `path`, of an entry or another file of the cache, is in.
 Result<Folder> open_cache_folder_of(const std::string& root, const std::string& path, const EntryGuard* guard);
 
+// A small file beside the entries that processes change in place (the ledger, the records of builds), open for that.
+// Not open where the guard refuses it, or where it has a second name, since it may be somebody's own file elsewhere.
+// The mode is that of the trust, whatever the umask; one that is there never gets a narrower one.
+enum class Missing { made, left };
+Descriptor open_cache_record(const Folder& folder, const std::string& name, CacheTrust trust, const EntryGuard* guard,
+                             Missing missing);
+
 // Remove the file, if its folder can be opened as above. ok if it is not there.
 Status remove_cache_file(const std::string& root, const std::string& path, const EntryGuard* guard);
 

@@ -24,7 +24,7 @@ struct Cubin {
   std::string compiler_version;  // "NVRTC 13.0 (13.0.88)"; provenance, not part of any key
   KernelResources resources;
   bool waits_for_predecessor = false;  // the compiled code executes griddepcontrol.wait
-  std::uint32_t compile_ms = 0;
+  std::uint32_t compile_ms = 0;        // 0: not known
 };
 
 }  // namespace gemvjit

@@ -44,6 +44,8 @@ struct EntryId {
   bool operator==(const EntryId&) const = default;
 };
 
+// created_unix_seconds and compile_ms are 0 in what is compiled now, so that the same kernel has the same bytes whoever
+// compiles it; entries of before say when and how long. Where that is known else see build_records.h.
 struct Entry {
   EntryId id;
   std::int64_t created_unix_seconds = 0;

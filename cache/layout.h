@@ -3,6 +3,7 @@
 //   <root>/v1/<arch>/<first 2>/n<N>-k<K>-nt<NT>-f<flags>-<first 16 hex digits of the digest>.entry
 //   <root>/v1/<arch>/<first 2>/.tmp-<pid>-<16 hex digits>    being published; not an entry
 //   <root>/v1/quarantine/...                        damaged files: quarantine.h
+//   <root>/v1/usage, <root>/v1/builds               usage_ledger.h, build_records.h
 //
 // The 256 folders of a target keep each short where there are very many entries.
 #pragma once

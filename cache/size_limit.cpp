@@ -387,7 +387,7 @@ Result<Collected> collect_garbage(const std::string& root, const CollectRequest&
     (void)ledger.update(
         SizeLimitHooks{}.lock_patience_ms,
         [&](Usage& usage, const auto&) { usage.total_bytes -= std::min(usage.total_bytes, result.removed_bytes); },
-        UsageLedger::Missing::left);
+        Missing::left);
   }
   if (request.other_versions) collect_other_versions(root, request, result);
   return result;

@@ -95,18 +95,10 @@ Usage UsageLedger::read() const {
 }
 
 bool UsageLedger::update(int patience_ms, const Change& change, Missing missing) const {
-  const int make = missing == Missing::made ? O_CREAT : 0;
-  const mode_t mode = file_modes(trust_).file;
   const auto in = folder();
   if (!in) return false;
-  const Descriptor file = in->open_file(file_name, O_RDWR | make | O_NONBLOCK, mode);
-  struct stat info {};
-  if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) return false;
-  if (guard_ && !guard_->check_file(in->path_of(file_name), file.get(), info)) return false;
-  // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
-  // this process does not know of. Of no effect on another user's.
-  if ((info.st_mode & mode) != mode) (void)::fchmod(file.get(), (info.st_mode & 0777) | mode);
-  if (!lock_within(file.get(), patience_ms)) return false;
+  const Descriptor file = open_cache_record(*in, file_name, trust_, guard_ ? &*guard_ : nullptr, missing);
+  if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
   Bytes bytes(encode({}).size());
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);
   Usage usage;

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "cache/entry_guard.h"
+#include "cache/cache_folders.h"
 #include "src/base/folder.h"
 
 namespace gemvjit {
@@ -48,7 +48,6 @@ class UsageLedger {
   // result. `keep_now`, which it may call, keeps what the Usage is by then: for whoever reads without the lock. Waits
   // at most `patience_ms` for the lock. False, without a call, where there is no lock to be had. Missing::left: false,
   // too, where there is no ledger: the first who needs one makes it, from a scan.
-  enum class Missing { made, left };
   using KeepNow = std::function<void()>;
   using Change = std::function<void(Usage& usage, const KeepNow& keep_now)>;
   bool update(int patience_ms, const Change& change, Missing missing = Missing::made) const;

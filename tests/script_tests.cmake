@@ -61,6 +61,8 @@ if(GEMVJIT_BUILD_TOOLS)
       set_tests_properties(${name}_long PROPERTIES LABELS exhaustive ENVIRONMENT GEMVJIT_TEST_RACE_SECONDS=20)
     endif()
   endforeach()
+  gemvjit_script_cases(remote remote/remote_load_test.py Burst Dead Evicted)
+  set_tests_properties(remote_burst remote_dead PROPERTIES RUN_SERIAL TRUE)  # 32 processes, and times are taken
 endif()
 
 # The Python binding.

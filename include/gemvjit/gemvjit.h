@@ -258,10 +258,10 @@ typedef struct gemvjit_kernel_info {
   uint64_t flags;
   int32_t family; /* gemvjit_family */
   int32_t nt;
-  int32_t outcome;                             /* gemvjit_outcome */
-  int32_t status;                              /* gemvjit_status */
-  double milliseconds;                         /* time spent on it now */
-  uint32_t compile_ms;                         /* time its build took, whenever that was */
+  int32_t outcome;     /* gemvjit_outcome */
+  int32_t status;      /* gemvjit_status */
+  double milliseconds; /* time spent on it now */
+  uint32_t compile_ms; /* time its build took, where it was built now; else as its entry has it, 0: not known */
   uint32_t registers, smem_bytes, spill_bytes; /* of the compiled code; smem static + dynamic, spill stores + loads */
   uint64_t cubin_bytes;
   size_t problem_index; /* the first problem that asked for it */
@@ -369,7 +369,7 @@ typedef enum gemvjit_scale_layout {
 
 typedef enum gemvjit_global_scale_kind {
   GEMVJIT_GLOBAL_SCALE_MULTIPLIER = 1, /* ModelOpt's weight_scale_2 = amax / 2688 */
-  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2 /* compressed-tensors' weight_global_scale = 2688 / amax: UNSUPPORTED as yet */
+  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2     /* compressed-tensors' weight_global_scale = 2688 / amax: UNSUPPORTED as yet */
 } gemvjit_global_scale_kind;
 
 /* The global scale of the rows from the previous segment's row_end (0 for the first) up to row_end. */

@@ -106,6 +106,21 @@ bool parse_file(std::string_view bytes, ManifestFile& file) {
   return !reader.failed() && has_digest;
 }
 
+// The output_files of an ActionResult, after those that are there; `list`: its stdout_raw, if it has one.
+Status read_files(std::string_view bytes, std::vector<ManifestFile>& files, std::string_view& list) {
+  FieldReader reader(bytes);
+  while (reader.next()) {
+    if (reader.is(5, type_bytes)) list = reader.bytes();
+    if (!reader.is(2, type_bytes)) continue;
+    ManifestFile file;
+    if (!parse_file(reader.bytes(), file)) return damaged("a file without a digest");
+    if (file.size == 0 || file.size > remote_payload_limit) return damaged("a file that no kernel can be");
+    if (files.size() == manifest_file_limit) return damaged("too many files");
+    files.push_back(std::move(file));
+  }
+  return reader.failed() ? damaged("not an ActionResult") : Status::ok();
+}
+
 std::string name_of(std::string_view kind, std::string_view what) {
   Sha256 hash;
   hash.update_tagged("gemvjit remote", kind);
@@ -132,19 +147,18 @@ Bytes encode_manifest(Manifest manifest) {
   return bytes;
 }
 
+Bytes encode_list(Manifest manifest) {
+  Bytes bytes;
+  put_bytes(bytes, 5, encode_manifest(std::move(manifest)));
+  return bytes;
+}
+
 Result<Manifest> decode_manifest(const Bytes& bytes) {
   if (bytes.size() > manifest_size_limit) return damaged("too long");
-  FieldReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   Manifest manifest;
-  while (reader.next()) {
-    if (!reader.is(2, type_bytes)) continue;
-    ManifestFile file;
-    if (!parse_file(reader.bytes(), file)) return damaged("a file without a digest");
-    if (file.size == 0 || file.size > remote_payload_limit) return damaged("a file that no kernel can be");
-    if (manifest.files.size() == manifest_file_limit) return damaged("too many files");
-    manifest.files.push_back(std::move(file));
-  }
-  if (reader.failed()) return damaged("not an ActionResult");
+  std::string_view list, none;
+  GEMVJIT_TRY(read_files({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, manifest.files, list));
+  if (manifest.files.empty()) GEMVJIT_TRY(read_files(list, manifest.files, none));
   if (manifest.files.empty()) return damaged("no files");
   return manifest;
 }
@@ -174,5 +188,7 @@ std::string plan_name(const std::vector<EntryId>& ids) {
 }
 
 std::string set_name(const std::string& name) { return name_of("set", name); }
+
+std::string list_name(const std::string& name) { return name_of("list", name); }
 
 }  // namespace gemvjit

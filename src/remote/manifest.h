@@ -8,6 +8,11 @@
 //   Digest       { string hash = 1; int64 size_bytes = 2; }      hash: SHA-256, 64 lower-case hex digits
 // so that servers that look into it, as bazel-remote does, find what they expect and that its payloads are there. Other
 // fields are passed over.
+//
+// Such a server gives no manifest of which it lacks a single payload. So that the others are found all the same, the
+// manifest of several kernels is there once more, under another name and as a list:
+//   ActionResult { bytes stdout_raw = 5; }                       the encoded manifest
+// which no server takes for the names of payloads.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +45,9 @@ struct Manifest {
 
 // Sorted by path, so that the same files give the same bytes.
 Bytes encode_manifest(Manifest manifest);
-// entry_damaged for bytes that are none, or name a payload beyond its limit, or are beyond a limit.
+Bytes encode_list(Manifest manifest);
+// Of a manifest or a list. entry_damaged for bytes that are none, or name a payload beyond its limit, or are beyond a
+// limit.
 Result<Manifest> decode_manifest(const Bytes& bytes);
 
 // "n4096-k4096-nt1-f0000000000002022-sm_90a/<64 hex digits>", and back; invalid_argument for all else.
@@ -52,5 +59,6 @@ Result<EntryId> parse_manifest_path(const std::string& path);
 std::string kernel_name(const EntryId& id);
 std::string plan_name(const std::vector<EntryId>& ids);
 std::string set_name(const std::string& name);
+std::string list_name(const std::string& name);  // of the list beside the manifest that has this name
 
 }  // namespace gemvjit

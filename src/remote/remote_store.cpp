@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "src/remote/parallel_each.h"
+
 namespace gemvjit {
 namespace {
 
@@ -54,7 +56,16 @@ RemoteStore::RemoteStore(RemoteOptions options, std::unique_ptr<HttpTransport> t
       signatures_(std::move(signatures)),
       log_(std::move(log)),
       clock_(clock_or_steady(std::move(clock))),
-      breaker_(options_.breaker_failures, std::chrono::milliseconds(options_.probe_after_ms), clock_) {}
+      breaker_(options_.breaker_failures, std::chrono::milliseconds(options_.probe_after_ms), clock_),
+      ramp_(options_.connections) {}
+
+void RemoteStore::for_each(std::size_t count, const std::function<bool()>& stop,
+                           const std::function<void(std::size_t index)>& work) {
+  parallel_each(count, static_cast<std::size_t>(options_.connections), [&](std::size_t index) {
+    const Ramp::Place place(ramp_);
+    if (!stop || !stop()) work(index);
+  });
+}
 
 Result<HttpResponse> RemoteStore::ask(HttpMethod method, const std::string& path, const Bytes* body, std::size_t limit,
                                       Deadline deadline) {
@@ -69,19 +80,24 @@ Result<HttpResponse> RemoteStore::ask(HttpMethod method, const std::string& path
                   fmt::format("{} {}: the time for the remote cache is up", http_method_name(method), request.url));
   }
   request.timeout_ms = static_cast<int>(std::min<std::int64_t>(left, options_.request_ms));
-  if (!breaker_.allow()) {
+  request.may_repeat = breaker_.is_well();  // a server that is down is known for it without
+  const std::optional<CircuitBreaker::Ticket> ticket = breaker_.allow();
+  if (!ticket) {
     return Status(StatusCode::cancelled, fmt::format("{} is left alone for a while: it failed {} times in a row", base_,
                                                      options_.breaker_failures));
   }
   requests_.fetch_add(1, std::memory_order_relaxed);
   Result<HttpResponse> response = transport_->send(request);
-  if (!response) {
-    // What this machine lacks will not come by waiting, but nor does asking again cost anything.
-    response.status().code() == StatusCode::io_error ? breaker_.failed() : breaker_.succeeded();
-    return response;
+  // What this machine lacks will not come by waiting, but nor does asking again cost anything.
+  const bool failed = response ? is_server_failure(response->status) : response.status().code() == StatusCode::io_error;
+  if (!failed) {
+    breaker_.succeeded();
+    ramp_.answered();
+  } else if (breaker_.failed(*ticket)) {
+    ramp_.failed();
   }
+  if (!response) return response;
   bytes_received_.fetch_add(response->body.size(), std::memory_order_relaxed);
-  is_server_failure(response->status) ? breaker_.failed() : breaker_.succeeded();
   GEMVJIT_TRY(meaning_of(method, request.url, response->status));
   return response;
 }
@@ -102,17 +118,27 @@ Result<Manifest> RemoteStore::read_manifest(const std::string& name, Deadline de
   return Status(manifest.status().code(), fmt::format("{}/ac/{}: {}", base_, name, manifest.status().message()));
 }
 
-Status RemoteStore::write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline) {
-  const Bytes bytes = encode_manifest(manifest);
-  if (manifest.files.size() > manifest_file_limit || bytes.size() > manifest_size_limit) {
-    return {StatusCode::unsupported, fmt::format("a manifest of {} entries is more than anybody would read ({})",
-                                                 manifest.files.size(), manifest_file_limit)};
+Result<Manifest> RemoteStore::read_set(const std::string& name, Deadline deadline) {
+  Result<Manifest> manifest = read_manifest(name, deadline);
+  if (manifest || manifest.status().code() != StatusCode::not_found) return manifest;
+  return read_manifest(list_name(name), deadline);
+}
+
+Status RemoteStore::write_encoded(const std::string& name, const Bytes& bytes, std::size_t files, Deadline deadline) {
+  if (files > manifest_file_limit || bytes.size() > manifest_size_limit) {
+    return {StatusCode::unsupported,
+            fmt::format("a manifest of {} entries is more than anybody would read ({})", files, manifest_file_limit)};
   }
   return ask(HttpMethod::put, "/ac/" + name, &bytes, page_limit, deadline).status();
 }
 
+Status RemoteStore::write_set(const std::string& name, const Manifest& manifest, Deadline deadline) {
+  GEMVJIT_TRY(write_encoded(list_name(name), encode_list(manifest), manifest.files.size(), deadline));
+  return write_encoded(name, encode_manifest(manifest), manifest.files.size(), deadline);
+}
+
 RemoteStore::PlanFiles RemoteStore::read_plan(const std::vector<EntryId>& plan, Deadline deadline) {
-  Result<Manifest> manifest = read_manifest(plan_name(plan), deadline);
+  Result<Manifest> manifest = read_set(plan_name(plan), deadline);
   if (!manifest) return {{}, manifest.status()};
   PlanFiles files;
   for (ManifestFile& file : manifest->files) files.by_path[file.path] = file;
@@ -123,23 +149,29 @@ RemoteStore::PlanFiles RemoteStore::read_plan(const std::vector<EntryId>& plan, 
 Status RemoteStore::put_named(const std::string& name, const ManifestFile& file, const Bytes& payload,
                               Deadline deadline) {
   GEMVJIT_TRY(ask(HttpMethod::put, payload_path(file), &payload, page_limit, deadline).status());
-  return write_manifest(name, {{file}}, deadline);
+  return write_encoded(name, encode_manifest({{file}}), 1, deadline);
+}
+
+Result<ManifestFile> RemoteStore::file_of_kernel(const EntryId& id, Deadline deadline) {
+  GEMVJIT_TRY_ASSIGN(Manifest manifest, read_manifest(kernel_name(id), deadline));
+  const std::string path = manifest_path(id);
+  const auto found = std::find_if(manifest.files.begin(), manifest.files.end(),
+                                  [&](const ManifestFile& one) { return one.path == path; });
+  if (found != manifest.files.end()) return std::move(*found);
+  return Status(StatusCode::entry_damaged, fmt::format("{} is of another kernel", path_of(id)));
 }
 
 Result<Entry> RemoteStore::fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline) {
-  ManifestFile file;
   if (known != nullptr) {
-    file = *known;
-  } else {
-    GEMVJIT_TRY_ASSIGN(Manifest manifest, read_manifest(kernel_name(id), deadline));
-    const std::string path = manifest_path(id);
-    const auto found = std::find_if(manifest.files.begin(), manifest.files.end(),
-                                    [&](const ManifestFile& one) { return one.path == path; });
-    if (found == manifest.files.end()) {
-      return Status(StatusCode::entry_damaged, fmt::format("{} is of another kernel", path_of(id)));
-    }
-    file = *found;
+    Result<Entry> entry = fetch_file(id, *known, deadline);
+    if (entry || entry.status().code() != StatusCode::not_found) return entry;
   }
+  GEMVJIT_TRY_ASSIGN(const ManifestFile file, file_of_kernel(id, deadline));
+  if (known != nullptr && file == *known) return Status(StatusCode::not_found, base_ + payload_path(file) + ": 404");
+  return fetch_file(id, file, deadline);
+}
+
+Result<Entry> RemoteStore::fetch_file(const EntryId& id, const ManifestFile& file, Deadline deadline) {
   const std::string path = payload_path(file);
   GEMVJIT_TRY_ASSIGN(const HttpResponse response, ask(HttpMethod::get, path, nullptr, file.size, deadline));
   const auto damaged = [&](const std::string& why) {

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "src/remote/circuit_breaker.h"
 #include "src/remote/http_transport.h"
 #include "src/remote/manifest.h"
+#include "src/remote/ramp.h"
 #include "src/remote/remote_options.h"
 
 namespace gemvjit {
@@ -58,35 +60,49 @@ class RemoteStore final : public CubinStore {
   std::string root() const override { return ""; }
   StoreStats stats() const override;
 
-  // The same within a deadline. `known`, if given, is where a manifest says that the payload is.
+  // The same within a deadline. `known`, if given, is where a manifest says that the payload is; where it is not there
+  // any more the kernel's own manifest is asked, which may name the same kernel's bytes of another day.
   Result<Entry> fetch(const EntryId& id, const ManifestFile* known, Deadline deadline);
   // What the manifest under its own name holds after it; `skip_if_there`: nothing is sent where the kernel has one and
   // its payload.
   Result<ManifestFile> publish(const Entry& entry, bool skip_if_there, Deadline deadline);
   Result<Manifest> read_manifest(const std::string& name, Deadline deadline);
+  // Of a plan or set: also where the server has let go of some of its payloads, and then does not give the manifest.
+  Result<Manifest> read_set(const std::string& name, Deadline deadline);
   // The same of a plan, by path; `problem` says why it is empty.
   struct PlanFiles {
     std::map<std::string, ManifestFile> by_path;
     Status problem;
   };
   PlanFiles read_plan(const std::vector<EntryId>& plan, Deadline deadline);
-  // unsupported for one beyond the limits that decode_manifest() has.
-  Status write_manifest(const std::string& name, const Manifest& manifest, Deadline deadline);
+  // For read_manifest() and read_set(). unsupported for one beyond the limits that decode_manifest() has.
+  Status write_set(const std::string& name, const Manifest& manifest, Deadline deadline);
   // One request that answers whether the server is there and takes us: ok also where it has nothing.
   Status ping(Deadline deadline);
   // Puts a payload and a manifest that no kernel has, always the same, and reads them back. Also where the options do
   // not ask for writing.
   Status try_write(Deadline deadline);
 
+  // Calls `work` for 0 to count - 1 from several threads, at most RemoteOptions::connections at once and fewer at the
+  // beginning and after failures (ramp.h), and returns when all is done. What `stop` (may be empty) ends is left out.
+  // `work` throws nothing of use, as in parallel_each().
+  void for_each(std::size_t count, const std::function<bool()>& stop,
+                const std::function<void(std::size_t index)>& work);
+
   const RemoteOptions& options() const { return options_; }
   const std::string& base_url() const { return base_; }
   Deadline deadline_in(int milliseconds) const { return clock_() + std::chrono::milliseconds(milliseconds); }
   bool is_left_alone() const { return breaker_.is_open(); }
+  bool is_failing() const { return !breaker_.is_well(); }  // nothing was answered since the last failure
+  void leave_alone() { breaker_.open(); }                  // another process has found it to be down
   RemoteStats remote_stats() const;
 
  private:
   Result<HttpResponse> ask(HttpMethod method, const std::string& path, const Bytes* body, std::size_t limit,
                            Deadline deadline);
+  Result<Entry> fetch_file(const EntryId& id, const ManifestFile& file, Deadline deadline);
+  Result<ManifestFile> file_of_kernel(const EntryId& id, Deadline deadline);
+  Status write_encoded(const std::string& name, const Bytes& bytes, std::size_t files, Deadline deadline);
   Result<Entry> fetch_uncounted(const EntryId& id, const ManifestFile* known, Deadline deadline);
   Result<ManifestFile> publish_uncounted(const Entry& entry, bool skip_if_there, Deadline deadline);
   Status put_named(const std::string& name, const ManifestFile& file, const Bytes& payload, Deadline deadline);
@@ -99,6 +115,7 @@ class RemoteStore final : public CubinStore {
   const Log log_;
   const CircuitBreaker::Clock clock_;
   CircuitBreaker breaker_;
+  Ramp ramp_;
   std::atomic<std::uint64_t> hits_{0}, misses_{0}, failures_{0}, uploads_{0}, upload_failures_{0}, requests_{0},
       bytes_received_{0};
   std::atomic<bool> warned_{false};

@@ -51,6 +51,17 @@ Senders& senders() {
   return *seen;  // never destroyed
 }
 
+// ", not KEY, KEY and 3 more"; "" for none.
+std::string named(const std::vector<EntryId>& lacking) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, lacking.size()); ++i) {
+    text += (i == 0 ? ", not " : ", ") + lacking[i].key.text();
+  }
+  if (lacking.size() > most) text += fmt::format(" and {} more", lacking.size() - most);
+  return text;
+}
+
 }  // namespace
 
 RemoteTier::RemoteTier(std::unique_ptr<RemoteStore> remote, CubinStore& local, Log log)
@@ -91,8 +102,12 @@ std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const
   std::map<std::string, ManifestFile> known;
   if (plan.size() > 1) known = remote_->read_plan(plan, deadline).by_path;
   std::vector<std::uint8_t> got(wanted.size(), 0);
-  parallel_each(wanted.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
-    if (stop && stop()) return;
+  remote_->for_each(wanted.size(), stop, [&](std::size_t i) {
+    // Another process of this machine may have fetched or built it since: what is here is not asked for.
+    if (local_.look(wanted[i])) {
+      got[i] = 1;
+      return;
+    }
     const auto found = known.find(manifest_path(wanted[i]));
     const Result<Entry> entry = remote_->fetch(wanted[i], found == known.end() ? nullptr : &found->second, deadline);
     if (entry) got[i] = local_.put(*entry, Replace::unusable_only).is_ok() ? 1 : 0;
@@ -101,8 +116,8 @@ std::vector<EntryId> RemoteTier::fetch(const std::vector<EntryId>& wanted, const
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (got[i] == 0) lacking.push_back(wanted[i]);
   }
-  log_.info("remote cache {}: {} of {} kernels fetched", remote_->base_url(), wanted.size() - lacking.size(),
-            wanted.size());
+  log_.info("remote cache {}: {} of {} kernels fetched{}", remote_->base_url(), wanted.size() - lacking.size(),
+            wanted.size(), named(lacking));
   return lacking;
 }
 
@@ -186,8 +201,7 @@ void RemoteTier::send(const Job& job) {
   std::set<std::string> lacking;
   for (const EntryId& id : job.not_there) lacking.insert(manifest_path(id));
   std::vector<std::optional<ManifestFile>> sent(job.plan.size());
-  parallel_each(job.plan.size(), static_cast<std::size_t>(remote_->options().connections), [&](std::size_t i) {
-    if (ended()) return;
+  remote_->for_each(job.plan.size(), ended, [&](std::size_t i) {
     const Result<FoundEntry> found = local_.look(job.plan[i]);
     if (!found) return;  // another name of the kernel was built, or it could not be
     const bool skip_if_there = !lacking.contains(manifest_path(job.plan[i]));
@@ -199,7 +213,7 @@ void RemoteTier::send(const Job& job) {
     if (file) all.files.push_back(std::move(*file));
   }
   if (job.plan.size() < 2 || all.files.size() != job.plan.size()) return;
-  if (const Status written = remote_->write_manifest(name, all, deadline); !written) {
+  if (const Status written = remote_->write_set(name, all, deadline); !written) {
     log_.warning("remote cache: {}", written.message());
     const std::lock_guard lock(mutex_);
     ++unsent_;

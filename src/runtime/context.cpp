@@ -88,6 +88,7 @@ Result<std::unique_ptr<Context>> Context::create(ContextOptions options, Depende
   parts.sealed = &context->sealed_;
   parts.on_target = [raw = context.get()](const Arch& arch) { raw->note_target(arch); };
   parts.dump_dir = context->options_.dump_dir;
+  parts.trust = context->options_.cache_trust;
   parts.serves = what_is_served(context->options_);
   parts.log = context->log_;
   context->resolver_ = std::make_unique<Resolver>(std::move(parts));

@@ -27,8 +27,15 @@ RemoteWarmup::RemoteWarmup(Context& context, const WorkPlan& plan, const std::fu
   const auto is_over = [&] { return (stop && stop()) || store.deadline_in(0) >= deadline; };
   const Turn turn = context.build_locks().acquire(lock_of(plan_), is_over);
   if (turn.waited) wanted = remote->missing(wanted);
+  // Each of many processes would else find out for itself, and take as long for it as the first.
+  if (turn.kind == Turn::Kind::failed && turn.maker == store.base_url()) remote->store().leave_alone();
   not_there_ = remote->fetch(wanted, plan_, stop, deadline);
-  if (turn.lock) turn.lock->finish();
+  if (!turn.lock) return;
+  if (store.is_failing()) {
+    turn.lock->fail({StatusCode::io_error, store.base_url() + " does not answer"}, store.base_url());
+  } else {
+    turn.lock->finish();
+  }
 }
 
 void RemoteWarmup::publish() {

@@ -11,7 +11,8 @@ namespace gemvjit {
 class RemoteWarmup {
  public:
   // Asks for the kernels of the plan that are in no local layer. Processes of one machine that ask for the same plan at
-  // one time take turns, so that the first fetches for all. Nothing where the context has no remote cache.
+  // one time take turns, so that the first fetches for all, or finds out for all that the remote does not answer.
+  // Nothing where the context has no remote cache.
   RemoteWarmup(Context& context, const WorkPlan& plan, const std::function<bool()>& stop);
   // Queues what the plan's kernels are by now (remote_tier.h).
   void publish();

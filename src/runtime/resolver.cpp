@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "cache/build_records.h"
+#include "cache/cache_folders.h"
 #include "src/base/process_end.h"
 #include "src/base/process_fork.h"
 #include "src/launch/launcher.h"
@@ -204,11 +206,18 @@ Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler, Re
   Delivered delivered;
   auto entry = std::make_shared<Entry>();
   entry->id = recipe.id();
-  entry->created_unix_seconds = static_cast<std::int64_t>(std::time(nullptr));
   entry->cubin = std::move(cubin).value();
   delivered.compiled = true;
   delivered.path = parts_.store->path_of(entry->id);
-  delivered.kept = parts_.store->put(*entry, replace);
+  // Without the time that it took, so that whoever compiles it has the same bytes; who asked is told.
+  Entry kept = *entry;
+  kept.cubin.compile_ms = 0;
+  delivered.kept = parts_.store->put(kept, replace);
+  if (delivered.kept) {
+    const BuildRecord record{static_cast<std::int64_t>(std::time(nullptr)), entry->cubin.compile_ms};
+    const EntryGuard guard = EntryGuard::of_cache(parts_.trust);
+    note_build(parts_.store->root(), entry->id.digest, record, parts_.trust, &guard);
+  }
   auto& written = delivered.kept ? parts_.counters->cache_writes : parts_.counters->cache_write_failures;
   written.fetch_add(1, std::memory_order_relaxed);
   delivered.entry = std::move(entry);

@@ -59,6 +59,7 @@ struct ResolverParts {  // all outlive the resolver
   const std::atomic<bool>* sealed = nullptr;
   std::function<void(const Arch&)> on_target;  // which target a compile chose; may be empty
   std::string dump_dir;                        // "": none
+  CacheTrust trust = CacheTrust::owner;        // the store's
   // What decides which entries may be served: contexts share a delivery only where it is the same.
   std::string serves;
   Log log = Log::silent();

@@ -163,7 +163,7 @@ TEST_F(LookTest, ALedgerKeepsItsModeAndGcMakesNone) {
     return ::stat(file.c_str(), &info) == 0 ? info.st_mode & 0777 : 0u;
   };
   const auto nothing = [](Usage&, const auto&) {};
-  EXPECT_FALSE(UsageLedger(root).update(0, nothing, UsageLedger::Missing::left));
+  EXPECT_FALSE(UsageLedger(root).update(0, nothing, Missing::left));
   EXPECT_EQ(mode(path), 0u);
   const mode_t mask = ::umask(077);
   ASSERT_TRUE(UsageLedger(root, CacheTrust::shared).update(0, nothing));

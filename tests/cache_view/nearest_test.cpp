@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "cache/layout.h"
 #include "cache/store.h"
 #include "tests/support/temp_dir.h"
@@ -74,6 +76,22 @@ TEST(Nearest, AFoldersEntriesAreToldByTheirNames) {
   EXPECT_EQ(entries[0].key, base);
   EXPECT_EQ(entries[0].digest, "ab00000000000000");
   EXPECT_EQ(entries[0].path, entry_path(folder.path("cache"), entry.id));
+}
+
+TEST(CompileTimes, AreTheEntrysOwnElseTheFoldersElseNotKnown) {
+  const test::TempDir folder;
+  const std::string root = folder.path("cache");
+  std::filesystem::create_directories(root + "/v1");
+  Entry entry;
+  entry.id.digest.fill(7);
+  EXPECT_FALSE(build_of(entry, BuildRecords::read(root)));
+  note_build(root, entry.id.digest, {1700000000, 251});
+  ASSERT_TRUE(build_of(entry, BuildRecords::read(root)));
+  EXPECT_EQ(build_of(entry, BuildRecords::read(root))->milliseconds, 251u);
+  entry.created_unix_seconds = 1600000000;  // as versions wrote it that kept no records
+  entry.cubin.compile_ms = 9;
+  EXPECT_EQ(build_of(entry, BuildRecords::read(root))->milliseconds, 9u);
+  EXPECT_EQ(build_of(entry, BuildRecords())->when, 1600000000);
 }
 
 TEST(CompileTimes, MediansAndWhatFollows) {

@@ -37,6 +37,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import action_result
 import certificates
 import fault_actions
 
@@ -167,6 +168,11 @@ class Handler(BaseHTTPRequestHandler):
             self.line["stored"] = True
             return self.answer(200, b"")
         body = self.stored()
+        if body is not None and found["kind"] == "ac" and self.server.owner.validates:
+            folder = found["name"][:-len("ac/") - 64]
+            named = action_result.parse(body)
+            if any(self.server.owner.store.get(f"{folder}cas/{digest}") is None for _, digest, _ in named):
+                body = None
         return self.answer(404, b"not here\n") if body is None else self.answer(200, body)
 
     def handle_request(self):
@@ -205,9 +211,9 @@ class Handler(BaseHTTPRequestHandler):
 
 class Listener(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128
 
     def __init__(self, address, owner):
+        self.request_queue_size = owner.queue
         super().__init__(address, Handler)
         self.owner = owner
 
@@ -231,11 +237,12 @@ class Listener(ThreadingHTTPServer):
 
 class FaultServer:
     """`most_at_once`: how many requests were under way at the same time. `certificates`: the folder that certificates.make made; then it speaks TLS, and with `client_certificate` only to
-    who shows one. `auth`: "bearer:TOKEN" or "basic:USER:PASSWORD"."""
+    who shows one. `auth`: "bearer:TOKEN" or "basic:USER:PASSWORD". `queue`: how many connections may wait to be accepted.
+    `validates`: as bazel-remote does, an /ac/ file is not there while a payload that it names is not."""
 
     def __init__(self, address="127.0.0.1", folder=None, log_file=None, auth=None, certificates=None,
-                 client_certificate=False):
-        self.address, self.auth = address, auth
+                 client_certificate=False, queue=128, validates=False):
+        self.address, self.auth, self.queue, self.validates = address, auth, queue, validates
         self.store = Folder(folder) if folder else Memory()
         self.log, self.broken, self.log_file = [], [], log_file
         self.endless_bytes = self.at_once = self.most_at_once = 0

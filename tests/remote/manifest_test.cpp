@@ -89,6 +89,19 @@ TEST(Manifest, NoMutationIsMoreThanDamagedOrAnotherManifest) {
   EXPECT_GT(damaged, 5'000u);
 }
 
+TEST(Manifest, AListHoldsTheSameAndNamesNoPayloadToAServer) {
+  const Manifest manifest{{file("a", 1, 7)}};  // short enough for a length of one byte
+  const Bytes list = encode_list(manifest);
+  ASSERT_TRUE(decode_manifest(list));
+  EXPECT_EQ(decode_manifest(list)->files, decode_manifest(encode_manifest(manifest))->files);
+  EXPECT_EQ(list[0], 5 << 3 | 2);  // stdout_raw alone
+  EXPECT_EQ(list.size(), encode_manifest(manifest).size() + 2);
+  // A list within a list is none.
+  Bytes nested{5 << 3 | 2, static_cast<std::uint8_t>(list.size())};
+  nested.insert(nested.end(), list.begin(), list.end());
+  EXPECT_FALSE(decode_manifest(nested));
+}
+
 TEST(ManifestPath, ComesBackAndNothingElseIsOne) {
   const EntryId id = sample_entry().id;
   const std::string path = manifest_path(id);
@@ -113,10 +126,11 @@ TEST(ManifestNames, StayWhatTheyAre) {
 TEST(ManifestNames, DifferForWhateverDiffersAndForNothingElse) {
   const EntryId one = sample_entry({.n = 64}).id, two = sample_entry({.n = 128}).id;
   const EntryId other_source = sample_entry({.n = 64, .digest_byte = 2}).id;
-  const std::set<std::string> names = {kernel_name(one), kernel_name(two),      kernel_name(other_source),
-                                       plan_name({one}), plan_name({one, two}), plan_name({two}),
-                                       set_name("a"),    set_name("b"),         set_name(manifest_path(one))};
-  EXPECT_EQ(names.size(), 9u);
+  const std::set<std::string> names = {kernel_name(one),        kernel_name(two),      kernel_name(other_source),
+                                       plan_name({one}),        plan_name({one, two}), plan_name({two}),
+                                       set_name("a"),           set_name("b"),         set_name(manifest_path(one)),
+                                       list_name(set_name("a"))};
+  EXPECT_EQ(names.size(), 10u);
   EXPECT_EQ(plan_name({one, two}), plan_name({two, one}));
   EXPECT_EQ(plan_name({one, two}), plan_name({two, one, two}));
 }

@@ -191,11 +191,11 @@ TEST_F(RemoteStoreTest, NothingIsAskedPastTheDeadlineAndNoRequestWaitsBeyondIt) 
 TEST_F(RemoteStoreTest, AManifestThatNobodyWouldReadIsNotWritten) {
   Manifest manifest;
   manifest.files.assign(manifest_file_limit, {manifest_path(entry.id), {}, 1});
-  ASSERT_TRUE(store().write_manifest(set_name("x"), manifest, later()));
+  ASSERT_TRUE(store().write_set(set_name("x"), manifest, later()));
   EXPECT_TRUE(store().read_manifest(set_name("x"), later()));
   manifest.files.push_back(manifest.files.front());
-  EXPECT_EQ(store().write_manifest(set_name("y"), manifest, later()).code(), StatusCode::unsupported);
-  EXPECT_EQ(server.count("PUT"), 1u);
+  EXPECT_EQ(store().write_set(set_name("y"), manifest, later()).code(), StatusCode::unsupported);
+  EXPECT_EQ(server.count("PUT"), 2u);
 }
 
 TEST_F(RemoteStoreTest, WithoutAWordForItNothingIsWritten) {

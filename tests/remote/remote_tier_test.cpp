@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "tests/support/entries.h"
@@ -62,13 +64,60 @@ TEST_F(RemoteTierTest, WithoutThePlansManifestEachKernelsIsAskedFor) {
   const std::vector<EntryId> some(ids.begin(), ids.begin() + 4);
   const auto tier = tier_of(*local);
   EXPECT_TRUE(tier->fetch(some, some, nullptr).empty());
-  EXPECT_EQ(server.count("GET /ac/"), 1u + some.size());
+  EXPECT_EQ(server.count("GET /ac/"), 2u + some.size());  // the plan's manifest, its list
   EXPECT_EQ(server.count("GET /cas/"), some.size());
+}
+
+TEST_F(RemoteTierTest, AServerThatGivesNoManifestOfWhatItLacksGivesTheRestAndIsMended) {
+  fill_server();
+  const auto payload = [](const Entry& entry) {
+    const Bytes bytes = encode_entry(entry);
+    return "/cas/" + to_hex(Sha256::of(bytes.data(), bytes.size()));
+  };
+  server.remove(payload(entries[2]));
+  server.set_fault([this](const HttpRequest& request) -> std::optional<Result<HttpResponse>> {
+    const std::size_t at = request.url.find("/ac/");
+    const std::map<std::string, Bytes> files = server.files();
+    const auto file = at == std::string::npos ? files.end() : files.find(request.url.substr(at));
+    if (request.method == HttpMethod::put || file == files.end()) return std::nullopt;
+    if (file->first == "/ac/" + list_name(plan_name(ids))) return std::nullopt;  // which names no files to it
+    const auto manifest = decode_manifest(file->second);
+    EXPECT_TRUE(manifest);
+    const bool is_whole = std::all_of(manifest->files.begin(), manifest->files.end(), [&](const ManifestFile& one) {
+      return files.contains("/cas/" + to_hex(one.sha256));
+    });
+    if (is_whole) return std::nullopt;
+    return Result<HttpResponse>(HttpResponse{404, {}});
+  });
+  const auto tier = tier_of(*local);
+  EXPECT_EQ(tier->fetch(ids, ids, nullptr), std::vector<EntryId>{ids[2]});
+  EXPECT_EQ(tier->stats().misses, 1u);
+  EXPECT_EQ(tier->stats().failures, 0u);
+  ASSERT_TRUE(local->put(entries[2]));
+  tier->publish(ids, {ids[2]});
+  ASSERT_TRUE(tier->flush(60'000));
+  server.forget();
+  const auto other = make_memory_store();
+  EXPECT_TRUE(tier_of(*other)->fetch(ids, ids, nullptr).empty());
+  EXPECT_EQ(server.asked().size(), 1 + ids.size());
+}
+
+TEST_F(RemoteTierTest, WhatAnotherProcessBroughtMeanwhileIsNotAskedFor) {
+  fill_server();
+  server.set_fault([this](const HttpRequest&) -> std::optional<Result<HttpResponse>> {
+    for (const Entry& entry : entries) EXPECT_TRUE(local->put(entry));  // while the plan's manifest is asked for
+    return Result<HttpResponse>(Status(StatusCode::io_error, "dead"));
+  });
+  const auto tier = tier_of(*local);
+  EXPECT_TRUE(tier->fetch(ids, ids, nullptr).empty());
+  EXPECT_EQ(server.asked().size(), 1u);
+  EXPECT_EQ(tier->stats().failures, 0u);
 }
 
 TEST_F(RemoteTierTest, OnlyWhatIsMissingIsFetchedAndOnlyWhatIsThereCanBe) {
   fill_server();
   server.remove("/ac/" + plan_name(ids));
+  server.remove("/ac/" + list_name(plan_name(ids)));
   server.remove("/ac/" + kernel_name(ids[3]));
   for (std::size_t i = 5; i < ids.size(); ++i) ASSERT_TRUE(local->put(entries[i]));
   const auto tier = tier_of(*local);
@@ -244,8 +293,8 @@ TEST_F(RemoteTierTest, ExitWaitsForWhatIsBeingSent) {
   ::close(ends[1]);
   EXPECT_EQ(exit_code, 7);
   char buffer[64];
-  // A payload and a manifest each, and the plan's.
-  EXPECT_EQ(::read(ends[0], buffer, sizeof buffer), static_cast<ssize_t>(2 * ids.size() + 1));
+  // A payload and a manifest each, and the plan's, with its list.
+  EXPECT_EQ(::read(ends[0], buffer, sizeof buffer), static_cast<ssize_t>(2 * ids.size() + 2));
   ::close(ends[0]);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -124,6 +125,30 @@ TEST_F(RemoteWarmupTest, ThreadsThatWarmTheSamePlanFetchItOnce) {
   other.join();
   EXPECT_EQ(compiles(), 6u);
   EXPECT_EQ(server.count("GET /cas/"), 6u);
+}
+
+TEST_F(RemoteWarmupTest, WhoWaitsForAnotherIsToldThatTheRemoteIsDead) {
+  std::atomic<bool> is_asked{false}, is_waited_for{false};
+  const auto until = [](const std::atomic<bool>& flag) {
+    for (int i = 0; i < 20'000 && !flag; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return flag.load();
+  };
+  server.set_fault([&](const HttpRequest&) -> std::optional<Result<HttpResponse>> {
+    is_asked = true;
+    EXPECT_TRUE(until(is_waited_for));
+    return Result<HttpResponse>(Status(StatusCode::io_error, "dead"));
+  });
+  timing.sleep = [&](Milliseconds) {
+    is_waited_for = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto one = node("b"), two = node("b");
+  std::thread first([&] { EXPECT_TRUE(warm(*one)); });
+  EXPECT_TRUE(until(is_asked));
+  EXPECT_TRUE(warm(*two));
+  first.join();
+  EXPECT_EQ(compiles(), 6u);
+  EXPECT_EQ(two->remote()->stats().requests, 0u);
 }
 
 TEST_F(RemoteWarmupTest, WaitingForAnotherThatFetchesIsPartOfTheTimeForIt) {

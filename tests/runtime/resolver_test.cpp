@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 
+#include "cache/build_records.h"
+#include "cache/entry_files.h"
 #include "src/base/files.h"
 #include "tests/runtime/runtime_fixture.h"
 
@@ -33,6 +36,20 @@ TEST_F(ResolverTest, AKernelIsBuiltOnceAndFoundAfterwards) {
   EXPECT_EQ(context->counters().cache_misses, 1u);
   EXPECT_EQ(context->counters().cache_writes, 1u);
   EXPECT_EQ(context->counters().compile_milliseconds, 7u);
+}
+
+TEST_F(ResolverTest, WhatIsCompiledAgainHasTheSameBytesAndWhenAndHowLongIsKeptBesideIt) {
+  const auto context = make();
+  const auto built = context->resolver().ensure_cached(item(*context, nvfp4(1024, 1024, 1)).candidates);
+  ASSERT_TRUE(built) << built.status().text();
+  EXPECT_EQ(built->entry->cubin.compile_ms, 7u);  // for who asked for it
+  const Entry kept = *load_entry_file(built->path);
+  EXPECT_EQ(kept.created_unix_seconds, 0);
+  EXPECT_EQ(kept.cubin.compile_ms, 0u);
+  const auto record = BuildRecords::read(options.cache_dir).find(kept.id.digest);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->milliseconds, 7u);
+  EXPECT_NEAR(static_cast<double>(record->when), static_cast<double>(std::time(nullptr)), 60);
 }
 
 TEST_F(ResolverTest, AFullCacheNeedsNoCompiler) {

@@ -15,11 +15,11 @@ class CacheCli : public CliTest {
     ASSERT_EQ(output.exit_code, 0) << output.err;
   }
   // An entry with a digest of the test's choice: `first` and zeros. Its key has flags that no version makes.
-  void put_entry(std::int64_t n, std::array<std::uint8_t, 3> first) const {
+  void put_entry(std::int64_t n, std::array<std::uint8_t, 3> first, std::int64_t created = 1700000000) const {
     Entry entry;
     entry.id.key = {.n = n, .k = 64, .nt = 1, .flags = 0xf, .arch = {.sm = 90, .suffix = 'a'}};
     std::copy(first.begin(), first.end(), entry.id.digest.begin());
-    entry.created_unix_seconds = 1700000000;
+    entry.created_unix_seconds = created;
     entry.cubin.bytes = {1, 2, 3};
     entry.cubin.entry_name = "kernel";
     entry.cubin.compiler_version = "NVRTC 0.0";
@@ -338,6 +338,18 @@ TEST_F(CacheCli, OneKeyMayHaveSeveralEntries) {
   EXPECT_EQ(document(cache({"show", key, "--json"}))["entries"].size(), 2u);
   EXPECT_EQ(cache({"rm", key}).exit_code, 0);
   EXPECT_EQ(listed()["entries"].size(), 0u);
+}
+
+TEST_F(CacheCli, WhenAndHowLongSomethingWasCompiledMayBeUnknown) {
+  put_entry(64, {0xab, 0xcd, 0x01}, 0);  // as it comes from elsewhere
+  const json entry = listed()["entries"].at(0);
+  for (const char* name : {"created_unix_seconds", "age_seconds", "compile_ms"})
+    EXPECT_EQ(entry[name], nullptr) << name;
+  const std::string text = cache({"show", "abcd01"}).out;
+  EXPECT_TRUE(contains(text, "compile time       unknown\n")) << text;
+  EXPECT_TRUE(contains(text, "created            unknown\n")) << text;
+  EXPECT_TRUE(contains(cache({"ls"}).out, "unknown")) << cache({"ls"}).out;
+  EXPECT_TRUE(contains(cache({"stats"}).out, "unknown")) << cache({"stats"}).out;
 }
 
 TEST_F(CacheCli, AKeyOfAnotherVersionIsShownAsFarAsItIsKnown) {

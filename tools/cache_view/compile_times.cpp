@@ -24,12 +24,19 @@ CompileTimes medians(const std::map<Family, std::vector<std::uint32_t>>& times) 
   return result;
 }
 
+std::optional<BuildRecord> build_of(const Entry& entry, const BuildRecords& records) {
+  if (entry.created_unix_seconds == 0 && entry.cubin.compile_ms == 0) return records.find(entry.id.digest);
+  return BuildRecord{entry.created_unix_seconds, entry.cubin.compile_ms};
+}
+
 CompileTimes recorded_compile_times(const std::string& root) {
   std::map<Family, std::vector<std::uint32_t>> times;
+  const BuildRecords records = BuildRecords::read(root);
   const auto add = [&](const ListedEntry& listed) {
     if (!listed.entry) return;
     const auto spec = describe_key(listed.entry->id.key);
-    if (spec) times[spec->family].push_back(listed.entry->cubin.compile_ms);
+    const std::optional<BuildRecord> build = build_of(*listed.entry, records);
+    if (spec && build) times[spec->family].push_back(build->milliseconds);
   };
   const EntryGuard guard = guard_of_root(root);
   if (!root.empty()) (void)visit_entries(root, add, &guard);

@@ -6,9 +6,12 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "tools/cache_view/compile_times.h"
+#include "tools/common/human_units.h"
+
 namespace gemvjit::tools {
 
-EntryFacts entry_facts(const ListedEntry& listed) {
+EntryFacts entry_facts(const ListedEntry& listed, const BuildRecords& records) {
   const Entry& entry = *listed.entry;
   EntryFacts facts;
   facts.path = listed.path;
@@ -22,12 +25,11 @@ EntryFacts entry_facts(const ListedEntry& listed) {
   facts.nt = entry.id.key.nt;
   facts.flags = entry.id.key.flags;
   facts.arch = entry.id.key.arch.text();
-  facts.created_unix_seconds = entry.created_unix_seconds;
-  facts.age_seconds = static_cast<std::int64_t>(std::time(nullptr)) - entry.created_unix_seconds;
+  facts.build = build_of(entry, records);
+  if (facts.build) facts.age_seconds = static_cast<std::int64_t>(std::time(nullptr)) - facts.build->when;
   facts.file_bytes = listed.file_bytes;
   facts.cubin_bytes = entry.cubin.bytes.size();
   facts.resources = entry.cubin.resources;
-  facts.compile_ms = entry.cubin.compile_ms;
   facts.waits_for_predecessor = entry.cubin.waits_for_predecessor;
   if (const auto spec = describe_key(entry.id.key)) {
     facts.family = family_row(spec->family).name;
@@ -57,15 +59,26 @@ nlohmann::ordered_json entry_json(const EntryFacts& facts) {
                               {"spill_load_bytes", facts.resources.spill_load_bytes},
                               {"stack_bytes", facts.resources.stack_bytes},
                               {"waits_for_predecessor", facts.waits_for_predecessor},
-                              {"compile_ms", facts.compile_ms},
+                              {"compile_ms", nullptr},
                               {"compiler", facts.compiler},
                               {"entry_name", facts.entry_name},
-                              {"created_unix_seconds", facts.created_unix_seconds},
-                              {"age_seconds", facts.age_seconds},
+                              {"created_unix_seconds", nullptr},
+                              {"age_seconds", nullptr},
                               {"path", facts.path}};
   if (facts.launch) json["dynamic_smem_bytes"] = facts.launch->smem_bytes;
+  if (facts.build) {
+    json["compile_ms"] = facts.build->milliseconds;
+    json["created_unix_seconds"] = facts.build->when;
+    json["age_seconds"] = facts.age_seconds;
+  }
   return json;
 }
+
+std::string compile_time_text(const EntryFacts& facts) {
+  return facts.build ? fmt::format("{} ms", facts.build->milliseconds) : "unknown";
+}
+
+std::string age_text(const EntryFacts& facts) { return facts.build ? human_age(facts.age_seconds) : "unknown"; }
 
 std::string named_problem(const std::string& path, const std::string& reason) {
   return reason.find(path) == std::string::npos ? fmt::format("{}: {}", path, reason) : reason;

@@ -11,7 +11,7 @@
 namespace gemvjit::tools {
 namespace {
 
-void print_entries(const std::vector<ListedEntry>& entries) {
+void print_entries(const std::vector<ListedEntry>& entries, const BuildRecords& records) {
   using Align = Table::Align;
   Table table({Table::Column{.title = "KEY", .can_shorten = true},
                {"FAMILY"},
@@ -26,11 +26,10 @@ void print_entries(const std::vector<ListedEntry>& entries) {
   for (const ListedEntry& listed : entries) {
     bytes += listed.file_bytes;
     if (!listed.entry) continue;
-    const EntryFacts facts = entry_facts(listed);
+    const EntryFacts facts = entry_facts(listed, records);
     table.add_row({facts.key, facts.family, facts.digest.substr(0, 12), human_bytes(facts.file_bytes),
                    std::to_string(facts.resources.registers), human_bytes(facts.smem_bytes()),
-                   human_bytes(facts.spill_bytes()), fmt::format("{} ms", facts.compile_ms),
-                   human_age(facts.age_seconds)});
+                   human_bytes(facts.spill_bytes()), compile_time_text(facts), age_text(facts)});
   }
   if (!table.empty()) print_table(table);
   for (const ListedEntry& listed : entries) {
@@ -49,17 +48,19 @@ void print_entries(const std::vector<ListedEntry>& entries) {
 ExitCode list_entries(const CacheArguments& arguments) {
   std::vector<ListedEntry> entries;
   if (const ExitCode code = load_entries(arguments, entries); code != exit_done) return code;
+  const std::string folder = choose_cache_folder(arguments).path;
+  const BuildRecords records = BuildRecords::read(folder);
   if (!arguments.json) {
-    print_entries(entries);
+    print_entries(entries, records);
     return exit_done;
   }
-  nlohmann::ordered_json document{{"cache_dir", choose_cache_folder(arguments).path},
+  nlohmann::ordered_json document{{"cache_dir", folder},
                                   {"entries", nlohmann::ordered_json::array()},
                                   {"damaged", nlohmann::ordered_json::array()},
                                   {"unreadable", nlohmann::ordered_json::array()}};
   for (const ListedEntry& listed : entries) {
     if (listed.entry) {
-      document["entries"].push_back(entry_json(entry_facts(listed)));
+      document["entries"].push_back(entry_json(entry_facts(listed, records)));
     } else {
       document[state_of(listed) == EntryState::damaged ? "damaged" : "unreadable"].push_back(problem_json(listed));
     }

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/signed_store.h"
-#include "src/remote/parallel_each.h"
 #include "tools/cache_view/plan_file.h"
 #include "tools/common/interrupt.h"
 #include "tools/gemvjit_cache/cache_folder.h"
@@ -27,7 +26,7 @@ ExitCode complain_of_remote(const Status& status) {
 }
 
 ExitCode wanted_of_set(RemoteStore& remote, const std::string& set, std::vector<Wanted>& wanted) {
-  const Result<Manifest> manifest = remote.read_manifest(set_name(set), no_deadline());
+  const Result<Manifest> manifest = remote.read_set(set_name(set), no_deadline());
   if (!manifest) return complain_of_remote(manifest.status());
   for (const ManifestFile& file : manifest->files) {
     const Result<EntryId> id = parse_manifest_path(file.path);
@@ -61,13 +60,20 @@ ExitCode wanted_of_plan(RemoteStore& remote, const std::string& path, std::vecto
 
 struct Outcome {
   std::mutex mutex;  // guards what follows
-  std::size_t fetched = 0, kept = 0, missing = 0, untrusted = 0;
-  nlohmann::ordered_json failed = nlohmann::ordered_json::array(), unwritten = nlohmann::ordered_json::array();
+  std::size_t fetched = 0, kept = 0, untrusted = 0;
+  nlohmann::ordered_json failed = nlohmann::ordered_json::array(), unwritten = nlohmann::ordered_json::array(),
+                         missing = nlohmann::ordered_json::array();
 };
 
 void note(const std::string& kernel, const Status& status, nlohmann::ordered_json& list) {
   list.push_back({{"kernel", kernel}, {"problem", status.message()}});
   if (list.size() <= 8) complain(fmt::format("{}: {}", kernel, status.message()));
+}
+
+nlohmann::ordered_json kernels_of(const nlohmann::ordered_json& noted) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const auto& one : noted) kernels.push_back(one["kernel"]);
+  return kernels;
 }
 
 void pull_one(RemoteStore& remote, CubinStore& store, const Wanted& wanted, Outcome& outcome) {
@@ -84,7 +90,7 @@ void pull_one(RemoteStore& remote, CubinStore& store, const Wanted& wanted, Outc
   } else if (entry) {
     note(kernel, put, outcome.unwritten);
   } else if (entry.status().code() == StatusCode::not_found) {
-    ++outcome.missing;
+    note(kernel, {StatusCode::not_found, "not there"}, outcome.missing);
   } else {
     if (entry.status().code() == StatusCode::unsupported) ++outcome.untrusted;
     note(kernel, entry.status(), outcome.failed);
@@ -116,26 +122,27 @@ ExitCode pull_entries(const CacheArguments& arguments) {
   const auto store = make_signed_store(std::move(limited), signatures, Log::silent());
 
   Outcome outcome;
-  parallel_each(wanted.size(), static_cast<std::size_t>(remote->options().connections), [&](std::size_t i) {
-    if (*interrupt_flag() == 0) pull_one(*remote, *store, wanted[i], outcome);
-  });
+  remote->for_each(
+      wanted.size(), [] { return *interrupt_flag() != 0; },
+      [&](std::size_t i) { pull_one(*remote, *store, wanted[i], outcome); });
   if (arguments.json) {
     print_json({{"cache_dir", folder.path},
                 {"remote", remote->base_url()},
                 {"fetched", outcome.fetched},
                 {"kept", outcome.kept},
-                {"missing", outcome.missing},
+                {"missing", outcome.missing.size()},
+                {"not_there", kernels_of(outcome.missing)},
                 {"failed", outcome.failed},
                 {"unwritten", outcome.unwritten}});
   } else {
     tell("{} entries fetched into {}, {} were here, {} are not there, {} failed\n", outcome.fetched, folder.path,
-         outcome.kept, outcome.missing, outcome.failed.size() + outcome.unwritten.size());
+         outcome.kept, outcome.missing.size(), outcome.failed.size() + outcome.unwritten.size());
   }
   if (*interrupt_flag() != 0) return exit_interrupted;
   if (outcome.failed.size() > outcome.untrusted) return exit_remote_failed;
   if (outcome.untrusted > 0) return exit_not_trusted;
   if (!outcome.unwritten.empty()) return exit_cache_not_writable;
-  return outcome.missing > 0 ? exit_not_warm : exit_done;
+  return !outcome.missing.empty() ? exit_not_warm : exit_done;
 }
 
 }  // namespace gemvjit::tools

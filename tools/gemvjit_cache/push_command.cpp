@@ -9,7 +9,6 @@
 
 #include "cache/entry_files.h"
 #include "cache/layout.h"
-#include "src/remote/parallel_each.h"
 #include "tools/cache_view/cache_refusal.h"
 #include "tools/cache_view/plan_file.h"
 #include "tools/common/human_units.h"
@@ -103,8 +102,8 @@ ExitCode push_entries(const CacheArguments& arguments) {
 
   Sent sent;
   const EntryGuard guard = guard_of_folder(folder.path);
-  parallel_each(chosen.size(), static_cast<std::size_t>(remote->options().connections), [&](std::size_t i) {
-    if (*interrupt_flag() != 0) return;
+  const auto interrupted = [] { return *interrupt_flag() != 0; };
+  remote->for_each(chosen.size(), interrupted, [&](std::size_t i) {
     const std::string path = entry_path(folder.path, chosen[i]);
     const Result<Entry> entry = load(folder.path, chosen[i], guard, *signatures);
     const Result<ManifestFile> file =
@@ -130,8 +129,8 @@ ExitCode push_entries(const CacheArguments& arguments) {
   }
   Status named;
   if (is_whole) {
-    if (!arguments.set.empty()) named = remote->write_manifest(set_name(arguments.set), sent.all, no_deadline());
-    if (named && !arguments.plan.empty()) named = remote->write_manifest(plan_name(chosen), sent.all, no_deadline());
+    if (!arguments.set.empty()) named = remote->write_set(set_name(arguments.set), sent.all, no_deadline());
+    if (named && !arguments.plan.empty()) named = remote->write_set(plan_name(chosen), sent.all, no_deadline());
     if (!named) complain(named.message());
   }
   if (arguments.json) {

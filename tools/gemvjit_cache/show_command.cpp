@@ -31,8 +31,8 @@ void print_facts(const EntryFacts& facts, const SignatureFacts& signature) {
   line("arch", facts.arch);
   line("entry name", facts.entry_name);
   line("compiler", facts.compiler);
-  line("compile time", fmt::format("{} ms", facts.compile_ms));
-  line("created", fmt::format("{} ({} ago)", utc_time(facts.created_unix_seconds), human_age(facts.age_seconds)));
+  line("compile time", compile_time_text(facts));
+  line("created", facts.build ? fmt::format("{} ({} ago)", utc_time(facts.build->when), age_text(facts)) : "unknown");
   line("registers", std::to_string(facts.resources.registers));
   if (facts.launch) {
     line("shared memory",
@@ -62,10 +62,11 @@ ExitCode show_entry(const CacheArguments& arguments) {
   if (const ExitCode code = select_entries(entries, arguments.selectors.front(), selected); code != exit_done) {
     return code;
   }
+  const BuildRecords records = BuildRecords::read(choose_cache_folder(arguments).path);
   if (arguments.json) {
     nlohmann::ordered_json document{{"entries", nlohmann::ordered_json::array()}};
     for (const ListedEntry* listed : selected) {
-      nlohmann::ordered_json entry = entry_json(entry_facts(*listed));
+      nlohmann::ordered_json entry = entry_json(entry_facts(*listed, records));
       entry["signature"] = signature_json(signatures->examine(*listed->entry));
       document["entries"].push_back(std::move(entry));
     }
@@ -74,7 +75,7 @@ ExitCode show_entry(const CacheArguments& arguments) {
   }
   for (const ListedEntry* listed : selected) {
     if (listed != selected.front()) tell("\n");
-    print_facts(entry_facts(*listed), signatures->examine(*listed->entry));
+    print_facts(entry_facts(*listed, records), signatures->examine(*listed->entry));
   }
   return exit_done;
 }

@@ -19,7 +19,7 @@ namespace {
 void add(EntryGroup& group, const EntryFacts& facts) {
   ++group.entries;
   group.bytes += facts.file_bytes;
-  group.compile_ms += facts.compile_ms;
+  if (facts.build) group.compile_ms += facts.build->milliseconds;
 }
 
 nlohmann::ordered_json group_json(const EntryGroup& group) {
@@ -48,15 +48,16 @@ ExitCode show_stats(const CacheArguments& arguments) {
   EntryGroup all;
   EntryGroups groups;
   std::set<std::string> compilers;
+  const std::string folder = choose_cache_folder(arguments).path;
+  const BuildRecords records = BuildRecords::read(folder);
   for (const ListedEntry& listed : entries) {
     if (!listed.entry) continue;
-    const EntryFacts facts = entry_facts(listed);
+    const EntryFacts facts = entry_facts(listed, records);
     add(all, facts);
     add(groups[{facts.arch, facts.family}], facts);
     compilers.insert(facts.compiler);
   }
   const EntryCounts counts = count_states(entries);
-  const std::string folder = choose_cache_folder(arguments).path;
   const FolderHistory history = history_of(folder);
   if (arguments.prometheus) {
     fmt::print("{}", prometheus_text(groups, counts, history));
@@ -88,7 +89,7 @@ ExitCode show_stats(const CacheArguments& arguments) {
                {.title = "COMPILE", .align = Align::right, .can_drop = true}});
   const auto row = [&](const std::string& arch, const std::string& family, const EntryGroup& group) {
     table.add_row({arch, family, std::to_string(group.entries), human_bytes(group.bytes),
-                   human_seconds(static_cast<double>(group.compile_ms) / 1000)});
+                   group.compile_ms == 0 ? "unknown" : human_seconds(static_cast<double>(group.compile_ms) / 1000)});
   };
   for (const auto& [name, group] : groups) row(name.first, name.second, group);
   row("all", "", all);

@@ -31,7 +31,7 @@ std::optional<BuildRecord> build_of(const Entry& entry, const BuildRecords& reco
 
 CompileTimes recorded_compile_times(const std::string& root) {
   std::map<Family, std::vector<std::uint32_t>> times;
-  const BuildRecords records = BuildRecords::read(root);
+  BuildRecords records = BuildRecords::read(root);
   const auto add = [&](const ListedEntry& listed) {
     if (!listed.entry) return;
     const auto spec = describe_key(listed.entry->id.key);
@@ -41,6 +41,7 @@ CompileTimes recorded_compile_times(const std::string& root) {
   const EntryGuard guard = guard_of_root(root);
   if (!root.empty()) (void)visit_entries(root, add, &guard);
   for (LayerView& view : open_layers()) {
+    records = BuildRecords::read(view.path);  // none of a bundle
     for (const ListedEntry& listed : list_layer(view)) add(listed);
   }
   return medians(times);

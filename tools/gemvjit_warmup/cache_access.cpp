@@ -38,7 +38,9 @@ Status try_cache_folder(const std::string& folder, const std::string& named) {
   }
   // What the library would not trust it does not write to either.
   const EntryGuard guard = guard_of_cache();
-  if (const Status trusted = open_cache_folder(folder, version_directory(folder), &guard).status();
+  std::string root = folder;  // <root>/v1/<target>/<fan-out>
+  for (int level = 0; level < 3; ++level) root = split_path(root).folder;
+  if (const Status trusted = open_cache_folder(root, folder, &guard).status();
       !trusted && trusted.code() != StatusCode::not_found) {
     return {StatusCode::cache_not_writable, fmt::format("cache folder {}: {}", folder, trusted.message())};
   }

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "src/base/secure_program.h"
-#include "src/cuda/kept_signals.h"
 #include "src/cuda/nvrtc_call.h"
 #include "src/cuda/nvrtc_search.h"
+#include "src/cuda/nvrtc_signals.h"
 
 namespace gemvjit::cuda {
 
@@ -160,10 +160,8 @@ Result<std::shared_ptr<const NvrtcApi>> open_nvrtc(const std::string& file) {
   api->build = build_of(*api);
   open_builtins_beside(*api);
   GEMVJIT_TRY(read_supported_sms(*api));
-  {
-    const KeptSignals kept(reinterpret_cast<void*>(api->nvrtcVersion));
-    GEMVJIT_TRY(check_compiles(*api));
-  }
+  keep_signals_from(handle);
+  GEMVJIT_TRY(check_compiles(*api));
   std::shared_ptr<const NvrtcApi> done = std::move(api);
   opened.emplace(handle, done);
   return done;

@@ -61,7 +61,7 @@ class Child:
 class Interrupts(unittest.TestCase):
     def outcomes(self, kind):
         with ThreadPoolExecutor(4) as pool:
-            return list(pool.map(lambda i: Child(REPORT).end(kind, 0.02 + 0.11 * i), range(RUNS)))
+            return list(pool.map(lambda i: Child(REPORT).end(kind, 0.02 + 0.06 * i), range(RUNS)))
 
     def test_ctrl_c_is_always_keyboard_interrupt(self):
         for code, said, err in self.outcomes(signal.SIGINT):
@@ -69,11 +69,11 @@ class Interrupts(unittest.TestCase):
             self.assertNotIn("ignored", err, "nothing was dropped within a callback")
 
     def test_what_any_handler_raises_arrives(self):
-        code, said, err = Child(REPORT).end(signal.SIGALRM, 0.6)
+        code, said, err = Child(REPORT).end(signal.SIGALRM, 0.3)
         self.assertEqual((code, said), (0, "TimeoutError"), err)
 
     def test_an_interrupted_program_ends_as_any_other(self):
-        code, _, err = Child(WARM + "warm()\n").end(signal.SIGINT, 0.6)
+        code, _, err = Child(WARM + "warm()\n").end(signal.SIGINT, 0.3)
         self.assertEqual(code, -signal.SIGINT, err)
         self.assertIn("KeyboardInterrupt", err)
 
@@ -83,7 +83,7 @@ try:
     warm()
 except KeyboardInterrupt:
     print(len(gemvjit.warmup(64, 64, bf16=True, arch="sm_90a", allow_untuned=True)))
-""").end(signal.SIGINT, 0.6)
+""").end(signal.SIGINT, 0.3)
         self.assertEqual((code, said), (0, "3"), err)
 
 
@@ -92,7 +92,7 @@ class Endings(unittest.TestCase):
         code, _, err = Child(WARM + """
 import threading, time
 threading.Thread(target=warm, daemon=True).start()
-time.sleep(0.7)
+time.sleep(0.4)
 """).end()
         self.assertEqual(code, 0, err)
 

@@ -31,18 +31,19 @@ std::optional<BuildRecord> build_of(const Entry& entry, const BuildRecords& reco
 
 CompileTimes recorded_compile_times(const std::string& root) {
   std::map<Family, std::vector<std::uint32_t>> times;
-  BuildRecords records = BuildRecords::read(root);
-  const auto add = [&](const ListedEntry& listed) {
+  const auto add = [&](const ListedEntry& listed, const BuildRecords& records) {
     if (!listed.entry) return;
     const auto spec = describe_key(listed.entry->id.key);
     const std::optional<BuildRecord> build = build_of(*listed.entry, records);
     if (spec && build) times[spec->family].push_back(build->milliseconds);
   };
   const EntryGuard guard = guard_of_root(root);
-  if (!root.empty()) (void)visit_entries(root, add, &guard);
+  const BuildRecords records = BuildRecords::read(root);
+  const auto add_of_root = [&](const ListedEntry& listed) { add(listed, records); };
+  if (!root.empty()) (void)visit_entries(root, add_of_root, &guard);
   for (LayerView& view : open_layers()) {
-    records = BuildRecords::read(view.path);  // none of a bundle
-    for (const ListedEntry& listed : list_layer(view)) add(listed);
+    const BuildRecords of_layer = BuildRecords::read(view.path);  // none of a bundle
+    for (const ListedEntry& listed : list_layer(view)) add(listed, of_layer);
   }
   return medians(times);
 }

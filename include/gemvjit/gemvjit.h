@@ -369,7 +369,7 @@ typedef enum gemvjit_scale_layout {
 
 typedef enum gemvjit_global_scale_kind {
   GEMVJIT_GLOBAL_SCALE_MULTIPLIER = 1, /* ModelOpt's weight_scale_2 = amax / 2688 */
-  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2     /* compressed-tensors' weight_global_scale = 2688 / amax: UNSUPPORTED as yet */
+  GEMVJIT_GLOBAL_SCALE_DIVISOR = 2 /* compressed-tensors' weight_global_scale = 2688 / amax: UNSUPPORTED as yet */
 } gemvjit_global_scale_kind;
 
 /* The global scale of the rows from the previous segment's row_end (0 for the first) up to row_end. */

@@ -5,6 +5,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include "cache/layout.h"
 #include "src/base/binary_fields.h"
@@ -15,11 +16,12 @@
 namespace gemvjit {
 namespace {
 
+constexpr std::string_view magic = "GEMVBLD1";
 constexpr char file_name[] = "builds";  // in the format version's folder
 constexpr std::size_t digest_size = 8, check_size = 4;
 constexpr std::size_t slot_size = digest_size + sizeof(std::int64_t) + sizeof(std::uint32_t) + check_size;
 constexpr std::size_t slots_in_bucket = 8, buckets = 2048;
-constexpr std::size_t bucket_size = slots_in_bucket * slot_size, file_size = buckets * bucket_size;
+constexpr std::size_t bucket_size = slots_in_bucket * slot_size, file_size = magic.size() + buckets * bucket_size;
 
 std::size_t bucket_of(const Digest& digest) {
   std::size_t number = 0;
@@ -80,7 +82,7 @@ BuildRecords BuildRecords::read(const std::string& root) {
 }
 
 std::optional<BuildRecord> BuildRecords::find(const Digest& digest) const {
-  const std::size_t begin = bucket_of(digest) * bucket_size;
+  const std::size_t begin = magic.size() + bucket_of(digest) * bucket_size;
   for (std::size_t at = begin; at < begin + bucket_size && at + slot_size <= slots_.size(); at += slot_size) {
     if (!is_of(digest, &slots_[at])) continue;
     if (const std::optional<BuildRecord> record = decode(&slots_[at])) return record;
@@ -93,11 +95,11 @@ void note_build(const std::string& root, const Digest& digest, const BuildRecord
   if (root.empty()) return;
   const Result<Folder> folder = open_cache_folder(root, version_directory(root), guard);
   if (!folder) return;
-  const Descriptor file = open_cache_record(*folder, file_name, trust, guard, Missing::made);
+  const Descriptor file = open_cache_record(*folder, file_name, magic, trust, guard, Missing::made);
   if (!file.is_open()) return;
   const BlockedSignal no_sigxfsz(SIGXFSZ);
   std::array<std::uint8_t, bucket_size> bucket{};
-  const auto begin = static_cast<off_t>(bucket_of(digest) * bucket_size);
+  const auto begin = static_cast<off_t>(magic.size() + bucket_of(digest) * bucket_size);
   if (::pread(file.get(), bucket.data(), bucket.size(), begin) < 0) return;
   const Bytes slot = encode(digest, record);
   const auto at = static_cast<off_t>(choose_slot(digest, bucket));

@@ -1,11 +1,12 @@
 // BuildRecords: when the kernels of a cache folder were compiled, and how long that took. Their entries do not say it,
 // so that a kernel that is compiled again has the same bytes.
 //
-//   <root>/v1/builds := bucket[2048]; bucket := slot[8]
+//   <root>/v1/builds := "GEMVBLD1" bucket[2048]; bucket := slot[8]
 //   slot := digest:8 bytes when:i64 milliseconds:u32 check:4 bytes      little-endian, no padding
 //
 // The digest is the beginning of the entry's, and its number modulo 2048 the bucket; `check` is the beginning of the
-// SHA-256 of the rest. A slot that fails it is empty; of a full bucket the oldest goes. Sparse, and 384 KiB at most.
+// SHA-256 of the rest. A slot that fails it is empty; of a full bucket the oldest goes. Sparse, and little more than
+// 384 KiB at most.
 //
 // It is advice: what is lost, torn or overwritten is not known, and nothing more. Threads and processes: any.
 #pragma once

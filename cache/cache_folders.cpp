@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <functional>
 #include <string_view>
 
@@ -88,18 +91,26 @@ Result<Folder> open_cache_folder_of(const std::string& root, const std::string& 
   return open_cache_folder(root, split_path(path).folder, guard);
 }
 
-Descriptor open_cache_record(const Folder& folder, const std::string& name, CacheTrust trust, const EntryGuard* guard,
-                             Missing missing) {
-  const mode_t mode = file_modes(trust).file;
-  Descriptor file = folder.open_file(name, O_RDWR | O_NONBLOCK | (missing == Missing::made ? O_CREAT : 0), mode);
+Descriptor open_cache_record(const Folder& folder, const std::string& name, std::string_view magic, CacheTrust trust,
+                             const EntryGuard* guard, Missing missing) {
+  Descriptor file = folder.open_file(name, O_RDWR | O_NONBLOCK);
+  if (!file.is_open() && errno == ENOENT && missing == Missing::made) {
+    const mode_t mode = file_modes(trust).file;
+    // Complete before it has its name, so that nobody finds one without its beginning.
+    const auto made = folder.publish(name, magic.data(), magic.size(), {.replace = false, .mode = mode});
+    if (!made) return Descriptor(-1);
+    file = folder.open_file(name, O_RDWR | O_NONBLOCK);
+  }
   struct stat info {};
   if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
     return Descriptor(-1);
   }
   if (guard != nullptr && !guard->check_file(folder.path_of(name), file.get(), info)) return Descriptor(-1);
-  // What the umask took is given back; what is there already loses nothing: others may have made it for a group that
-  // this process does not know of. Of no effect on another user's.
-  if ((info.st_mode & mode) != mode) (void)::fchmod(file.get(), (info.st_mode & 0777) | mode);
+  std::array<char, 16> begin{};
+  const ssize_t got = ::pread(file.get(), begin.data(), std::min(begin.size(), magic.size()), 0);
+  if (got != static_cast<ssize_t>(magic.size()) || std::string_view(begin.data(), magic.size()) != magic) {
+    return Descriptor(-1);
+  }
   return file;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "cache/entry_guard.h"
 #include "cache/root_safety.h"
@@ -45,11 +46,12 @@ Result<Folder> make_cache_folder(const std::string& root, const std::string& fol
 Result<Folder> open_cache_folder_of(const std::string& root, const std::string& path, const EntryGuard* guard);
 
 // A small file beside the entries that processes change in place (the ledger, the records of builds), open for that.
-// Not open where the guard refuses it, or where it has a second name, since it may be somebody's own file elsewhere.
-// The mode is that of the trust, whatever the umask; one that is there never gets a narrower one.
+// One that is made begins with `magic` and has the mode of the trust, whatever the umask. One that is there is only
+// used if it begins so, keeps its mode, and has no second name: else it may be somebody's own file that was linked or
+// moved there. Not open where the guard refuses it either.
 enum class Missing { made, left };
-Descriptor open_cache_record(const Folder& folder, const std::string& name, CacheTrust trust, const EntryGuard* guard,
-                             Missing missing);
+Descriptor open_cache_record(const Folder& folder, const std::string& name, std::string_view magic, CacheTrust trust,
+                             const EntryGuard* guard, Missing missing);
 
 // Remove the file, if its folder can be opened as above. ok if it is not there.
 Status remove_cache_file(const std::string& root, const std::string& path, const EntryGuard* guard);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -52,6 +53,14 @@ struct Examination {
   bool trusts(uid_t owner) const { return owner == user || owner == root_user; }
 };
 
+bool is_of_process(gid_t group) {
+  if (group == ::getegid()) return true;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(0, count)));
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
 // A folder on the way: whoever can rename what is in it can put another folder in the cache's place.
 std::string danger_on_the_way(const std::string& path, const struct stat& info, const Examination& of) {
   return who_else_may_write(
@@ -65,6 +74,10 @@ std::string danger_of_folder(const std::string& path, const struct stat& info, c
   if (!shared && info.st_uid != of.user) {
     return fmt::format("it belongs to user {}, not to {} (declare it shared, or name another folder)", info.st_uid,
                        of.user);
+  }
+  // Who may put kernels there is in the group, and so is who made it: else anybody could make one for others to find.
+  if (shared && !of.trusts(info.st_uid) && !is_of_process(info.st_gid)) {
+    return fmt::format("it belongs to user {} and group {}, of which this process is not", info.st_uid, info.st_gid);
   }
   const WriteRule rule{.user = of.user, .group = shared ? GroupWrite::any : GroupWrite::never, .any_owner = shared};
   const std::string danger = who_else_may_write(path, info, rule);

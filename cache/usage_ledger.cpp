@@ -97,7 +97,7 @@ Usage UsageLedger::read() const {
 bool UsageLedger::update(int patience_ms, const Change& change, Missing missing) const {
   const auto in = folder();
   if (!in) return false;
-  const Descriptor file = open_cache_record(*in, file_name, trust_, guard_ ? &*guard_ : nullptr, missing);
+  const Descriptor file = open_cache_record(*in, file_name, magic, trust_, guard_ ? &*guard_ : nullptr, missing);
   if (!file.is_open() || !lock_within(file.get(), patience_ms)) return false;
   Bytes bytes(encode({}).size());
   const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), 0);

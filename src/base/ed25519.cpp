@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "src/base/ed25519_point.h"
-
 #include "src/base/process_end.h"
 
 namespace gemvjit {

@@ -162,6 +162,10 @@ Status Folder::make_private(const std::string& name) const {
   if (::mkdirat(descriptor(), name.c_str(), private_mode) != 0) {
     return errno == EEXIST ? Status::ok() : io_failure("make directory", path_of(name), errno);
   }
+  return undo_umask(name);
+}
+
+Status Folder::undo_umask(const std::string& name) const {
   GEMVJIT_TRY_ASSIGN(const Folder made, open_folder(name));
   GEMVJIT_TRY_ASSIGN(const struct stat info, made.examine());
   if ((info.st_mode & 0777) == private_mode || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
@@ -189,15 +193,19 @@ Status Folder::make_for_others(const std::string& name, mode_t mode) const {
   if (error != 0) return io_failure("make directory", path_of(temporary), error);
 
   const auto build = [&]() -> Status {
+    GEMVJIT_TRY_ASSIGN(const struct stat own, examine());
     GEMVJIT_TRY_ASSIGN(const Folder inner, open_folder(temporary));
     GEMVJIT_TRY_ASSIGN(const struct stat info, inner.examine());
     if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
       return {StatusCode::io_error, fmt::format("{} was exchanged while it was made", inner.path())};
     }
-    GEMVJIT_TRY(inner.make_private(name));
+    // Another folder of this user's may have come in the place of the temporary: what is in it is not ours to change.
+    if (::mkdirat(inner.descriptor(), name.c_str(), private_mode) != 0) {
+      return io_failure("make directory", inner.path_of(name), errno);
+    }
+    GEMVJIT_TRY(inner.undo_umask(name));
     const Descriptor made(::openat(inner.descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     Status status = made.is_open() ? Status::ok() : io_failure("open directory", inner.path_of(name), errno);
-    GEMVJIT_TRY_ASSIGN(const struct stat own, examine());
     // Of no effect where this user is not in that group.
     if (status) (void)!::fchown(made.get(), static_cast<uid_t>(-1), own.st_gid);
     if (status) status = set_mode(made.get(), mode, path_of(name));

@@ -66,6 +66,7 @@ class Folder {
   static Result<Folder> walk(const std::string& path, std::optional<mode_t> mode);
   Result<Folder> open_name(const std::string& name, int flags) const;
   Status make_private(const std::string& name) const;
+  Status undo_umask(const std::string& made) const;
   Status make_for_others(const std::string& name, mode_t mode) const;
 
   Descriptor descriptor_;

@@ -24,8 +24,16 @@ thread_local int calls_of_thread = 0;  // exit() may be called from within one: 
 thread_local bool is_in_handler = false;
 std::array<std::atomic<void (*)()>, 4> finishers{};
 
-// The threads of the parent are not there in a child of fork(), so neither are their calls.
-void forget_parents_calls() { calls.store(calls_of_thread); }
+// While on_exit() is called: the C library's lock over its list would be held for ever in a child that is forked then.
+pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
+void before_fork() { (void)::pthread_mutex_lock(&registering); }
+void after_fork() { (void)::pthread_mutex_unlock(&registering); }
+// The threads of the parent are not there in a child, so neither are their calls.
+void in_child() {
+  after_fork();
+  calls.store(calls_of_thread);
+}
 
 void flush(std::FILE* file) {
   if (::ftrylockfile(file) != 0) return;  // a thread that reads or writes may have it for ever
@@ -82,9 +90,12 @@ bool stay_loaded() {
 }  // namespace
 
 void watch_process_end() {
-  static const bool can_stay = stay_loaded() && ::pthread_atfork(nullptr, nullptr, forget_parents_calls) == 0;
+  static const bool can_stay = stay_loaded() && ::pthread_atfork(before_fork, after_fork, in_child) == 0;
   // on_exit() and not atexit(), for the status, and since a dlclose() does not run it.
-  if (can_stay) (void)::on_exit(at_exit, nullptr);
+  if (!can_stay) return;
+  (void)::pthread_mutex_lock(&registering);
+  (void)::on_exit(at_exit, nullptr);
+  (void)::pthread_mutex_unlock(&registering);
 }
 
 bool run_at_exit(void (*finish)()) {

@@ -76,14 +76,14 @@ Status check_owner(const Folder& folder, uid_t owner, mode_t forbidden) {
 
 Result<Folder> open_real_folder(const std::string& path) {
   const SplitPath split = split_path(path);
-  GEMVJIT_TRY_ASSIGN(const Folder parent, Folder::open(split.folder));
-  return split.name.empty() ? Folder::open(path) : parent.open_folder(split.name);
+  GEMVJIT_TRY_ASSIGN(const Folder parent, Folder::open_checked(split.folder));
+  return split.name.empty() ? Folder::open_checked(path) : parent.open_folder(split.name);
 }
 
 }  // namespace
 
 Result<std::string> private_folder(const std::string& parent, const std::string& name, uid_t owner) {
-  GEMVJIT_TRY_ASSIGN(const Folder at, Folder::open(parent));
+  GEMVJIT_TRY_ASSIGN(const Folder at, Folder::open_checked(parent));
   GEMVJIT_TRY_ASSIGN(const Folder folder, at.make_folder(name, 0700));
   GEMVJIT_TRY(check_owner(folder, owner, 0077));
   return folder.path();

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
@@ -108,6 +109,46 @@ TEST(Folder, ThreadsMayRaceForOneForOthers) {
   }
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(in.list()->size(), 20u) << "no temporary is left";
+}
+
+// Who may rename beside it puts another private folder of this user in the place of the one that is being made.
+TEST(Folder, ChangesNoOtherFolderThatCameInItsPlace) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir.path("team"));
+  const std::string alice = dir.path("team/alice");
+  ASSERT_TRUE(make_directories(alice + "/cache"));
+  (void)dir.write("team/alice/cache/diary", "x");
+  const ino_t diary = info_of(alice + "/cache/diary").st_ino;
+  const Folder team = open(dir.path("team"));
+  std::atomic<bool> ends = false;
+  std::atomic<int> swaps = 0;
+  std::thread attacker([&] {
+    while (!ends) {
+      const auto names = team.list();
+      for (const std::string& name : *names) {
+        if (!name.starts_with(temporary_file_prefix)) continue;
+        if (::renameat2(team.descriptor(), "alice", team.descriptor(), name.c_str(), RENAME_EXCHANGE) != 0) continue;
+        ++swaps;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        (void)::renameat2(team.descriptor(), "alice", team.descriptor(), name.c_str(), RENAME_EXCHANGE);
+      }
+    }
+  });
+  for (int round = 0; round < 300; ++round) {
+    (void)team.make_folder("cache", 02770);
+    (void)::unlinkat(team.descriptor(), "cache", AT_REMOVEDIR);
+  }
+  ends = true;
+  attacker.join();
+  int found = 0;
+  for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path("team"))) {
+    if (info_of(item.path()).st_ino != diary) continue;
+    ++found;
+    EXPECT_EQ(info_of(item.path().parent_path()).st_mode & 07777, mode_t{0700}) << item.path();
+    EXPECT_NE(item.path(), dir.path("team/cache/diary"));
+  }
+  EXPECT_EQ(found, 1);
+  EXPECT_GT(swaps, 0) << "the test saw nothing";
 }
 
 TEST(Folder, MakeFollowsLinksOfThisUserAndRootOnly) {

@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cache/build_records.h"
 #include "cache/layout.h"
 #include "cache/quarantine.h"
 #include "cache/size_limit.h"
 #include "cache/store.h"
+#include "cache/usage_ledger.h"
 #include "src/base/files.h"
 #include "tests/support/entries.h"
 #include "tests/support/temp_dir.h"
@@ -102,7 +104,7 @@ class CacheFolders : public testing::TestWithParam<CacheTrust> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Trust, CacheFolders, testing::Values(CacheTrust::owner, CacheTrust::shared),
-                         [](const auto& t) { return t.param == CacheTrust::owner ? "owner" : "shared"; });
+                         [](const auto& trust) { return trust.param == CacheTrust::owner ? "owner" : "shared"; });
 
 TEST_P(CacheFolders, AQuarantineThatIsALinkMovesNothingAndPrunesNothing) {
   std::filesystem::create_directory_symlink(canary_, quarantine_directory(root_));
@@ -153,6 +155,25 @@ TEST_P(CacheFolders, ASecondNameOfAFileIsNotWrittenNorStamped) {
   EXPECT_EQ(test::read_text(ledger), "precious");
   ASSERT_EQ(::stat(ledger.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, mode_t{0400});
+}
+
+TEST_P(CacheFolders, AFileThatWasMovedInPlaceOfARecordKeepsContentAndMode) {
+  for (const std::string& path : {usage_ledger_path(root_), build_records_path(root_)}) {
+    for (const std::size_t size : {std::size_t{5000}, std::size_t{4}, std::size_t{0}}) {
+      SCOPED_TRACE(path);
+      const std::string text(size, 'p');
+      (void)remove_file(path);
+      const std::string mine = dir_.write("private.txt", text);
+      ASSERT_EQ(::chmod(mine.c_str(), 0600), 0);
+      ASSERT_EQ(std::rename(mine.c_str(), path.c_str()), 0);
+      (void)open()->put(test::sample_entry({.n = 128}));
+      note_build(root_, entry_.id.digest, {1, 2}, GetParam());
+      struct stat info {};
+      ASSERT_EQ(::stat(path.c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 07777, mode_t{0600});
+      EXPECT_EQ(test::read_text(path), text);
+    }
+  }
 }
 
 TEST_P(CacheFolders, PruningTakesOnlyNamesOfItsOwnForm) {

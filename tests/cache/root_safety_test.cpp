@@ -85,7 +85,9 @@ TEST_F(RootSafety, AnotherUsersFolderOrLinkIsRefused) {
   const std::string theirs = make("theirs", 0700);
   ASSERT_EQ(::chown(theirs.c_str(), kStranger, kStranger), 0);
   expect_refused(theirs, CacheTrust::owner, "belongs to user 61234");
-  EXPECT_TRUE(check_cache_root(theirs, CacheTrust::shared));
+  expect_refused(theirs, CacheTrust::shared, "belongs to user 61234 and group 61234");
+  ASSERT_EQ(::chown(theirs.c_str(), kStranger, ::getegid()), 0);
+  EXPECT_TRUE(check_cache_root(theirs, CacheTrust::shared)) << "of a group that this process is in";
   expect_refused(theirs + "/below", CacheTrust::owner, "belongs to user 61234");
   const std::string link = dir_.path("link");
   std::filesystem::create_directory_symlink(make("ours", 0700), link);

@@ -19,6 +19,7 @@
 #include "cache/layout.h"
 #include "src/base/files.h"
 #include "src/base/folder.h"
+#include "src/base/write_access.h"
 #include "tools/gemvjit_cache/oci_layout.h"
 #include "tools/gemvjit_cache/oci_names.h"
 
@@ -113,17 +114,22 @@ class TemporaryFolder {
     Result<Folder> opened = Folder::open(split.folder);
     if (!opened) return Status(StatusCode::io_error, opened.status().message());
     Folder parent = std::move(opened).value();
-    remove_stale_temporaries(parent);
+    // Where others may rename what is here, a temporary's name says nothing of whose the folder is.
+    GEMVJIT_TRY_ASSIGN(const struct stat info, parent.examine());
+    const WriteRule rule{.user = ::geteuid(), .leads_on = true};
+    if (who_else_may_write(parent.descriptor(), info, rule).empty()) remove_stale_temporaries(parent);
     const std::string name = temporary_file_name(0) + std::string(temporary_suffix);
     GEMVJIT_TRY_ASSIGN(Folder top, make_new_folder(parent, name));
+    GEMVJIT_TRY_ASSIGN(const struct stat made, top.examine());
     auto folder = std::unique_ptr<TemporaryFolder>(new TemporaryFolder(final_path, std::move(parent), std::move(top)));
     folder->name_ = name;
+    folder->named_ = made;
     GEMVJIT_TRY_ASSIGN(folder->blobs_, make_new_folder(folder->top_, "blobs"));
     GEMVJIT_TRY_ASSIGN(folder->sha256_, make_new_folder(*folder->blobs_, "sha256"));
     return folder;
   }
   ~TemporaryFolder() {
-    if (!name_.empty()) remove_layout(parent_, name_);
+    if (!name_.empty() && is_as_left()) remove_layout(parent_, name_);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -133,6 +139,7 @@ class TemporaryFolder {
 
   Status publish(bool replace) {
     GEMVJIT_TRY(blobs_->sync());
+    if (!is_as_left()) return {StatusCode::io_error, fmt::format("{} was exchanged", top_.path())};
     // Over nothing, or an empty folder: the system refuses all else.
     const std::string final_name = split_path(final_path_).name;
     const int moved = ::renameat(parent_.descriptor(), name_.c_str(), parent_.descriptor(), final_name.c_str());
@@ -151,11 +158,21 @@ class TemporaryFolder {
   TemporaryFolder(std::string final_path, Folder parent, Folder top)
       : final_path_(std::move(final_path)), parent_(std::move(parent)), top_(std::move(top)) {}
 
+  // Whether the temporary name still stands for what was left there: others may be allowed to rename.
+  bool is_as_left() const {
+    const auto info = parent_.examine(name_);
+    return info && info->st_dev == named_.st_dev && info->st_ino == named_.st_ino;
+  }
+
   // Looked at again: between the first look and the rename somebody may have put something there.
   Status exchange(const std::string& final_name) {
     GEMVJIT_TRY(check_only_ours(final_path_));
+    GEMVJIT_TRY_ASSIGN(const struct stat old, parent_.examine(final_name));
     const int at = parent_.descriptor();
-    if (::renameat2(at, name_.c_str(), at, final_name.c_str(), RENAME_EXCHANGE) == 0) return Status::ok();
+    if (::renameat2(at, name_.c_str(), at, final_name.c_str(), RENAME_EXCHANGE) == 0) {
+      named_ = old;
+      return Status::ok();
+    }
     if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
       return io_failure("exchange a temporary folder with", final_path_, errno);
     }
@@ -164,7 +181,8 @@ class TemporaryFolder {
   }
 
   const std::string final_path_;
-  std::string name_;  // in the parent; "": it has its final one
+  std::string name_;      // in the parent; "": it has its final one
+  struct stat named_ {};  // what was left under that name
   const Folder parent_, top_;
   std::optional<Folder> blobs_, sha256_;
 };

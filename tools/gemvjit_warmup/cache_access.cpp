@@ -49,7 +49,7 @@ Status try_cache_folder(const std::string& folder, const std::string& named) {
     return Status(StatusCode::cache_not_writable,
                   fmt::format("cache folder {}: a file cannot be made in {}: {}", folder, place, reason));
   };
-  const Result<Folder> opened = Folder::open(place);
+  const Result<Folder> opened = Folder::open_checked(place);
   if (!opened) return cannot(opened.status().message());
   // A permission bit is no answer: root ignores it, and a read-only file system ignores root. Named as the store names
   // what it is about to publish: should this process die here, a later writer sweeps it.

@@ -11,9 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "cache/cache_folders.h"
 #include "src/base/files.h"
 #include "src/base/folder.h"
 #include "src/catalog/compile_cost.h"
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/gemvjit_warmup/kernel_calls.h"
 #include "tools/gemvjit_warmup/worker.h"
 #include "tools/gemvjit_warmup/worker_process.h"
@@ -216,9 +218,10 @@ class IsolatedRun {
 
   // What a worker that was ended was publishing.
   static void remove_temporaries(const Kernel& kernel, pid_t pid) {
-    const std::size_t slash = kernel.path.rfind('/');
-    if (slash == std::string::npos) return;
-    const auto folder = Folder::open(kernel.path.substr(0, slash));
+    std::string root = kernel.path;  // <root>/v1/<target>/<fan-out>/<file>
+    for (int level = 0; level < 4; ++level) root = split_path(root).folder;
+    const EntryGuard guard = guard_of_cache();
+    const auto folder = open_cache_folder_of(root, kernel.path, &guard);
     const auto names = folder ? folder->list() : Result<std::vector<std::string>>(folder.status());
     if (!names) return;
     const std::string prefix = fmt::format("{}{}-", temporary_file_prefix, pid);

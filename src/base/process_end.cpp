@@ -17,11 +17,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Of no type with a destructor: threads look at them while the process ends.
-enum Stage : int { running, ending, over, waited };
+enum Stage : int { running, ending, over };
 std::atomic<int> stage{running};
 std::atomic<int> calls{0};             // into libraries, of all threads
 thread_local int calls_of_thread = 0;  // exit() may be called from within one: by a callback, or a signal's handler
-thread_local bool is_in_handler = false;
+thread_local bool is_ending_thread = false;
+constexpr std::chrono::minutes most_wait_for_other{1};  // for uploads and calls under way
 std::array<std::atomic<void (*)()>, 4> finishers{};
 
 // While on_exit() is called: the C library's lock over its list would be held for ever in a child that is forked then.
@@ -60,20 +61,19 @@ bool wait(std::chrono::milliseconds most, const Condition& reached) {
 
 // Registered more than once, and entered by several threads where several call exit().
 void at_exit(int status, void*) {
-  if (is_in_handler) return;
+  if (is_ending_thread) return;
   int before = running;
-  if (!stage.compare_exchange_strong(before, ending)) {  // another thread is at it, for as long as the uploads may take
-    (void)wait(std::chrono::minutes(1), [] { return stage.load() == waited; });
+  if (!stage.compare_exchange_strong(before, ending)) {
+    // Another thread is at it, and ends the process: two that run destructors side by side would crash.
+    std::this_thread::sleep_for(most_wait_for_other);
     return;
   }
-  is_in_handler = true;
+  is_ending_thread = true;
   for (const auto& finish : finishers) {
     if (void (*const function)() = finish.load()) function();
   }
   stage.store(over);
   if (!wait(most_wait_at_exit, [] { return calls.load() <= calls_of_thread; })) leave(status);
-  stage.store(waited);
-  is_in_handler = false;
 }
 
 // Keeps the object that this code lies in mapped; false if that could not be done. The program itself always is.

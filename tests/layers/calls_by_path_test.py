@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # (file, function, call) -> why the path is safe there.
 ALLOWED = {
-    ("src/base/folder.cpp", "Folder::make_private", "fchmodat"): "the name that /proc has for an open descriptor",
+    ("src/base/folder.cpp", "Folder::undo_umask", "fchmodat"): "the name that /proc has for an open descriptor",
     ("tools/quantize_nvfp4.py", "convert", "mkdir"): "the folder that the user names",
     ("tools/quantize_nvfp4.py", "main", "open"): "the null device",
     ("tools/plot_bench.py", "draw", "mkdir"): "the folder that the user names",

@@ -16,17 +16,11 @@
 namespace gemvjit {
 namespace {
 
-std::string_view without_end_slashes(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return path;
-}
-
 // Opens, or else makes, one folder in another; the guard looks at it.
 using Step = std::function<Result<Folder>(const Folder& parent, const std::string& name)>;
 
 // From the root, which was opened, down to `folder`.
-Result<Folder> descend(Folder at, std::string_view root, std::string_view folder, const Step& step) {
-  root = without_end_slashes(root);
+Result<Folder> descend(Folder at, const std::string& root, std::string_view folder, const Step& step) {
   const bool is_below =
       folder.starts_with(root) && (folder.size() == root.size() || root == "/" || folder[root.size()] == '/');
   if (!is_below) {
@@ -60,9 +54,10 @@ Result<Folder> open_cache_subfolder(const Folder& parent, const std::string& nam
 
 Result<Folder> open_cache_folder(const std::string& root, const std::string& folder, const EntryGuard* guard) {
   const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
-  GEMVJIT_TRY_ASSIGN(Folder at, Folder::open_checked(std::string(without_end_slashes(root))));
+  const std::string top = without_end_slashes(root);
+  GEMVJIT_TRY_ASSIGN(Folder at, Folder::open_checked(top));
   GEMVJIT_TRY(used.check_folder(at));
-  return descend(std::move(at), root, folder, [&](const Folder& parent, const std::string& name) {
+  return descend(std::move(at), top, folder, [&](const Folder& parent, const std::string& name) {
     return open_cache_subfolder(parent, name, used);
   });
 }
@@ -71,16 +66,17 @@ Result<Folder> make_cache_folder(const std::string& root, const std::string& fol
                                  const EntryGuard* guard) {
   const EntryGuard used = guard != nullptr ? *guard : EntryGuard::of_anyone();
   const mode_t mode = file_modes(trust).folder;
-  const SplitPath split = split_path(std::string(without_end_slashes(root)));
-  GEMVJIT_TRY_ASSIGN(Folder at, Folder::make(split.folder, 0700));
-  if (!split.name.empty()) {
-    // A root that is there may be a link: root_safety.h has looked at where it leads.
-    Result<Folder> opened = Folder::open_checked(at.path_of(split.name));
-    if (opened.status().code() == StatusCode::not_found) opened = at.make_folder(split.name, mode);
-    GEMVJIT_TRY_ASSIGN(at, std::move(opened));
+  const std::string top = without_end_slashes(root);
+  // A root that is there may be a link: root_safety.h has looked at where it leads.
+  Result<Folder> opened = Folder::open_checked(top);
+  if (opened.status().code() == StatusCode::not_found) {
+    const SplitPath split = split_path(top);
+    GEMVJIT_TRY_ASSIGN(const Folder above, Folder::make(split.folder, 0700));
+    opened = above.make_folder(split.name, mode);
   }
+  GEMVJIT_TRY_ASSIGN(Folder at, std::move(opened));
   GEMVJIT_TRY(used.check_folder(at));
-  return descend(std::move(at), root, folder, [&](const Folder& parent, const std::string& name) -> Result<Folder> {
+  return descend(std::move(at), top, folder, [&](const Folder& parent, const std::string& name) -> Result<Folder> {
     GEMVJIT_TRY_ASSIGN(Folder made, parent.make_folder(name, mode));
     GEMVJIT_TRY(used.check_folder(made));
     return made;

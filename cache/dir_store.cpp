@@ -42,9 +42,7 @@ void remove_stale_temporaries(const Folder& folder, std::int64_t stale_after_sec
 class DirStore final : public CubinStore {
  public:
   DirStore(std::string root, Log log, const DirStoreOptions& options)
-      : root_(std::move(root)), log_(std::move(log)), options_(options) {
-    while (root_.size() > 1 && root_.ends_with('/')) root_.pop_back();
-  }
+      : root_(without_end_slashes(std::move(root))), log_(std::move(log)), options_(options) {}
 
   std::optional<Entry> get(const EntryId& id) override;
   Result<FoundEntry> look(const EntryId& id) override;

@@ -88,9 +88,7 @@ Result<std::unique_ptr<ReadOnlyLayer>> open_read_only_layer(const std::string& p
       return Status(StatusCode::io_error,
                     fmt::format("{} cannot be searched: {}", path, std::generic_category().message(errno)));
     }
-    std::string root = path;
-    while (root.size() > 1 && root.ends_with('/')) root.pop_back();
-    return std::unique_ptr<ReadOnlyLayer>(std::make_unique<DirectoryLayer>(std::move(root)));
+    return std::unique_ptr<ReadOnlyLayer>(std::make_unique<DirectoryLayer>(without_end_slashes(path)));
   }
   GEMVJIT_TRY_ASSIGN(std::unique_ptr<Bundle> bundle, Bundle::open(path));
   if (signatures != nullptr) GEMVJIT_TRY(signatures->check(*bundle));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/layout.h"
+#include "src/base/files.h"
 #include "src/base/write_access.h"
 
 namespace gemvjit {
@@ -150,8 +151,7 @@ Status check_whole_path(const std::string& path, uid_t user, GroupWrite group) {
 }  // namespace
 
 Status check_cache_root(const std::string& root, CacheTrust trust, uid_t user) {
-  std::string path = root;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string path = without_end_slashes(root);
   Examination of{user, trust};
   if (trust == CacheTrust::shared) of.shared_with = group_of(path);
   if (const Status status = check(path, of, false); !status) return status;

@@ -1,8 +1,6 @@
 #include "cache/usage_ledger.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

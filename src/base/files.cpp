@@ -82,11 +82,16 @@ Result<Bytes> Folder::read_file(const std::string& name, std::size_t limit, cons
   return read_open_file(file, errno, path_of(name), limit, check);
 }
 
-Status make_directories(const std::string& directory, mode_t mode) { return Folder::make(directory, mode).status(); }
+Status make_directories(const std::string& directory) { return Folder::make(directory, 0700).status(); }
 
 std::string user_config_folder(const std::string& xdg_config_home, const std::string& home) {
   if (xdg_config_home.starts_with('/')) return xdg_config_home + "/gemvjit";
   return home.starts_with('/') ? home + "/.config/gemvjit" : "";
+}
+
+std::string without_end_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
 }
 
 SplitPath split_path(const std::string& path) {

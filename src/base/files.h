@@ -25,8 +25,8 @@ using Bytes = std::vector<std::uint8_t>;
 using FileCheck = std::function<Status(int descriptor, const struct stat& info)>;
 Result<Bytes> read_file(const std::string& path, std::size_t limit, const FileCheck& check = nullptr);
 
-// Make `directory` and its missing parents, as Folder::make does (folder.h).
-Status make_directories(const std::string& directory, mode_t mode = 0700);
+// Make `directory` and its missing parents with mode 0700, as Folder::make does (folder.h).
+Status make_directories(const std::string& directory);
 
 // How the name of a file begins that publish_file is still writing: ".tmp-<pid>-<16 hex digits>".
 inline constexpr std::string_view temporary_file_prefix = ".tmp-";
@@ -54,6 +54,9 @@ struct SplitPath {
   std::string folder, name;
 };
 SplitPath split_path(const std::string& path);
+
+// Without the slashes at its end; "/" stays.
+std::string without_end_slashes(std::string path);
 
 // "$XDG_CONFIG_HOME/gemvjit", else "$HOME/.config/gemvjit"; "" where neither is absolute, as the XDG specification
 // asks.

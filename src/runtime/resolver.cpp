@@ -209,7 +209,7 @@ Result<Delivered> Resolver::compile(const Recipe& recipe, Compiler& compiler, Re
   entry->cubin = std::move(cubin).value();
   delivered.compiled = true;
   delivered.path = parts_.store->path_of(entry->id);
-  // Without the time that it took, so that whoever compiles it has the same bytes; who asked is told.
+  // Without the time that it took, so that whoever compiles it has the same bytes; the caller still gets it.
   Entry kept = *entry;
   kept.cubin.compile_ms = 0;
   delivered.kept = parts_.store->put(kept, replace);

@@ -83,15 +83,7 @@ TEST(Ed25519Point, WhatIsNotOnTheCurveIsRefused) {
   }
 }
 
-class Ed25519PointTest : public testing::Test {
- protected:
-  void SetUp() override {
-    auto opened = Ed25519::open();
-    if (!opened) GTEST_SKIP() << opened.status().message();
-    ed25519_ = *opened;
-  }
-  std::shared_ptr<const Ed25519> ed25519_;
-};
+using Ed25519PointTest = test::WithLibcrypto;
 
 TEST_F(Ed25519PointTest, EveryKeyThatLibcryptoMakesIsGood) {
   for (int seed = 0; seed < 256; ++seed) {

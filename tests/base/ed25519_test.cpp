@@ -47,15 +47,7 @@ Array array_of(const Bytes& bytes) {
   return array;
 }
 
-class Ed25519Test : public testing::Test {
- protected:
-  void SetUp() override {
-    auto opened = Ed25519::open();
-    if (!opened) GTEST_SKIP() << opened.status().message();
-    ed25519_ = *opened;
-  }
-  std::shared_ptr<const Ed25519> ed25519_;
-};
+using Ed25519Test = test::WithLibcrypto;
 
 TEST_F(Ed25519Test, KnownAnswersOfRfc8032) {
   for (const Vector& vector : vectors) {

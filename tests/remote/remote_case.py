@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -98,6 +99,17 @@ class RemoteCase(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="case-", dir=self.shared))
         self.folder.chmod(0o755)
+
+    def deaf(self):
+        """The URL of an address where connecting takes for ever: a listener that never accepts, its queue full."""
+        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.addCleanup(listener.close)
+        for _ in range(4):
+            knocking = socket.socket()
+            knocking.setblocking(False)
+            knocking.connect_ex(listener.getsockname())
+            self.addCleanup(knocking.close)
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     def enter(self, server):
         """Starts it, and ends it after the test."""

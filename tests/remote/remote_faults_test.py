@@ -197,17 +197,6 @@ class Uploads(FaultCase):
 class Slow(FaultCase):
     """All of one test at the same time: waiting costs nothing."""
 
-    def deaf(self):
-        """The URL of an address where connecting takes for ever: a listener that never accepts, its queue full."""
-        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-        self.addCleanup(listener.close)
-        for _ in range(4):
-            knocking = socket.socket()
-            knocking.setblocking(False)
-            knocking.connect_ex(listener.getsockname())
-            self.addCleanup(knocking.close)
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
-
     def test_no_wait_is_longer_than_its_limit(self):
         started = []
         for kind in ("get-ac", "get-cas"):

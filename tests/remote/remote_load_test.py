@@ -7,7 +7,6 @@ costs them little more than the first of them; and a set of which the server has
 import concurrent.futures
 import hashlib
 import json
-import socket
 import struct
 import time
 
@@ -47,17 +46,6 @@ class Burst(RemoteCase):
 
 
 class Dead(RemoteCase):
-    def deaf(self):
-        """An address where connecting takes for ever: a listener that never accepts, its queue full."""
-        listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-        self.addCleanup(listener.close)
-        for _ in range(4):
-            knocking = socket.socket()
-            knocking.setblocking(False)
-            knocking.connect_ex(listener.getsockname())
-            self.addCleanup(knocking.close)
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
-
     def ranks(self, name, url, shapes=SHAPES[:2]):
         """32 processes with one cache: how long after the first the last one is ready, and when the first is."""
         node = self.node(name, {"GEMVJIT_REMOTE": url})

@@ -1,15 +1,29 @@
 // Ed25519 keys as PEM files, made from 32 bytes without OpenSSL (RFC 8410 has the few fixed bytes in front).
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "src/base/ed25519.h"
 #include "src/base/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace gemvjit::test {
+
+// Skips where there is no libcrypto.
+class WithLibcrypto : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Ed25519::open();
+    if (!opened) GTEST_SKIP() << opened.status().message();
+    ed25519_ = *opened;
+  }
+  std::shared_ptr<const Ed25519> ed25519_;
+};
 
 inline Bytes from_hex_text(std::string_view text) {
   Bytes bytes;

@@ -247,27 +247,24 @@ class Shared(World):
 
 
 class Foreign(World):
-    def test_root_in_the_cache_of_the_attacker(self):
-        home = self.folder / "home"
+    def home_of_the_attacker(self, name):
+        """His home, his cache in it, and a folder of root's."""
+        home, out = self.folder / f"home_{name}", self.folder / f"of_root_{name}"
         home.mkdir()
         cache = home / "cache"
         self.make_cache(cache, self.attacker, self.group, "owner")
         os.chown(home, self.attacker, self.group)
         self.make_canaries(0, 0)
-        out = self.folder / "of_root"
         out.mkdir(mode=0o700)
+        return home, cache, out
+
+    def test_root_in_the_cache_of_the_attacker(self):
+        _, cache, out = self.home_of_the_attacker("still")
         verbs = self.verbs_of_a_cache(cache, settings(GEMVJIT_CACHE_MAX_BYTES="1048576"), None, None, out)
         self.race("Foreign", cache, verbs, 40 * SECONDS, "--spoil")
 
     def test_root_in_a_cache_that_is_moved(self):
-        home = self.folder / "home_of_many"
-        home.mkdir()
-        cache = home / "cache"
-        self.make_cache(cache, self.attacker, self.group, "owner")
-        os.chown(home, self.attacker, self.group)
-        self.make_canaries(0, 0)
-        out = self.folder / "of_root_too"
-        out.mkdir(mode=0o700)
+        home, cache, out = self.home_of_the_attacker("moved")
         verbs = self.verbs_of_a_cache(cache, settings(), None, None, out)
         self.race("Foreign, moved", home, verbs, 40 * SECONDS)
 

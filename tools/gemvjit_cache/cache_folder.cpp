@@ -71,8 +71,7 @@ std::string removal_note(const ListedEntry& listed) {
   return is_it ? "; it is a folder: remove it by hand" : "";
 }
 
-Status remove_entry_file(const std::string& root, const std::string& path) {
-  const EntryGuard guard = guard_of_root(root);
+Status remove_entry_file(const std::string& root, const std::string& path, const EntryGuard& guard) {
   const Result<Folder> folder = open_cache_folder_of(root, path, &guard);
   if (!folder) return folder.status().code() == StatusCode::not_found ? Status::ok() : folder.status();
   const std::string name = split_path(path).name;
@@ -165,8 +164,7 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
                       const std::function<void(const ListedEntry&)>& look) {
   CacheFolder folder;
   if (const ExitCode code = require_cache_folder(arguments, FolderUse::look, folder); code != exit_done) return code;
-  std::string root = folder.path;
-  while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+  const std::string root = without_end_slashes(folder.path);
   const EntryGuard guard = guard_of_folder(root);
   const Status listed = visit_entries(
       root,

@@ -40,8 +40,8 @@ ExitCode load_entries(const CacheArguments& arguments, std::vector<ListedEntry>&
                       const std::function<void(const ListedEntry&)>& look = nullptr);
 
 // Removes an entry's file. io_error for a folder in its place, and for a link in a folder's: whatever is in these, this
-// cache did not put it there.
-Status remove_entry_file(const std::string& root, const std::string& path);
+// cache did not put it there. `guard`: guard_of_root() of the root.
+Status remove_entry_file(const std::string& root, const std::string& path, const EntryGuard& guard);
 
 inline EntryState state_of(const ListedEntry& listed) {
   return listed.entry ? EntryState::whole : entry_state(listed.path, listed.problem);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 
@@ -33,9 +34,10 @@ ExitCode remove_entries(const CacheArguments& arguments) {
   }
 
   const std::string root = choose_cache_folder(arguments).path;
+  const EntryGuard guard = guard_of_root(root);
   nlohmann::ordered_json removed = nlohmann::ordered_json::array(), failed = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
-    if (const Status status = remove_entry_file(root, path); !status) {
+    if (const Status status = remove_entry_file(root, path, guard); !status) {
       failed.push_back({{"path", path}, {"problem", status.message()}});
       complain(status.message());
       continue;

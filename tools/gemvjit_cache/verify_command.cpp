@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/cache_view/cache_refusal.h"
 #include "tools/gemvjit_cache/cache_folder.h"
 #include "tools/gemvjit_cache/entry_facts.h"
 #include "tools/gemvjit_cache/signers.h"
@@ -21,9 +22,10 @@ struct Repair {
 // What is unreadable may be whole, and stays.
 Repair remove_damaged(const std::string& root, const std::vector<ListedEntry>& entries, bool print) {
   Repair repair;
+  const EntryGuard guard = guard_of_root(root);
   for (const ListedEntry& listed : entries) {
     if (state_of(listed) != EntryState::damaged) continue;
-    if (const Status status = remove_entry_file(root, listed.path); !status) {
+    if (const Status status = remove_entry_file(root, listed.path, guard); !status) {
       repair.failed.push_back({{"path", listed.path}, {"problem", status.message()}});
       complain(status.message());
       continue;

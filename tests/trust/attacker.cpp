@@ -5,8 +5,7 @@
 //
 // watch: hears of each new name below FOLDER from inotify and swaps what has it, by one of several techniques, mostly
 //        putting it back a moment later, so that the victim gets on.
-// flip:  swaps what is there already, to and fro, without waiting for anything; with --spoil it also damages entries
-// and
+// flip:  swaps what is there already, to and fro, without waiting for anything; with --spoil it also damages entries and
 //        fills the quarantine.
 // Links lead to the same place within --twin (a folder like FOLDER), or to one of --folder or --file; --hard-link is a
 // file that this user may make hard links of.
@@ -324,9 +323,9 @@ void Attacker::fill_quarantine() {
     ::closedir(listed);
   }
   for (; there < 70; ++there) {
-    std::array<char, 64> name{};
-    std::snprintf(name.data(), name.size(), "/%016llx-%d-garbage.entry", static_cast<unsigned long long>(next_++),
-                  static_cast<int>(::getpid()));
+    std::array<char, 128> name{};  // of the form that is counted and pruned
+    std::snprintf(name.data(), name.size(), "/%016llx-%d-n64-k64-nt1-f%016x-%016x.entry",
+                  static_cast<unsigned long long>(next_++), static_cast<int>(::getpid()), 0u, 0u);
     if (!write_garbage(folder + name.data())) return;
     count("quarantine_filled");
   }

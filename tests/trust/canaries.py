@@ -42,7 +42,7 @@ def make(folder, uid, gid, cache, linkable_by):
     twin = private / "twin"
     shutil.copytree(cache, twin, symlinks=True)
     for number in range(80):
-        write(twin / "v1" / "quarantine" / f"{number:016x}-1-n64-k64-nt1-f0-{number:016x}.entry", b"looked at later")
+        write(twin / "v1" / "quarantine" / f"{number:016x}-1-n64-k64-nt1-f{0:016x}-{number:016x}.entry", b"looked at later")
     write(twin / "v1" / "usage", b"GEMVUSE2 and more")
     some = next((twin / "v1").glob("sm_*/??/*.entry"))
     for place in (some.parent, twin / "v1", twin):
